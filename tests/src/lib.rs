@@ -1,1 +1,33 @@
-//! The scenario harness.
+//! The scenario harness: what a scenario is given ([`Ctx`]), how it waits, and how it is run.
+//!
+//! A scenario is an `async fn(Ctx) -> anyhow::Result<()>` written once against a `kube::Client` and run on any
+//! cluster that talks the Kubernetes API. The scenarios themselves are in `scenarios/`, one file per subject.
+//! A scenario never sleeps to wait: it watches with a deadline, and where the API has nothing to watch it polls
+//! with one ([`Ctx::poll_until`]).
+
+pub mod claims;
+pub mod cluster;
+pub mod ctx;
+pub mod deployments;
+pub mod exec;
+pub mod images;
+pub mod logs;
+mod namespace;
+pub mod pods;
+pub mod poll;
+pub mod relay;
+mod report;
+pub mod scenario;
+pub mod snapshots;
+pub mod watch;
+pub mod webhook;
+
+use std::time::Duration;
+
+pub use ctx::Ctx;
+pub use scenario::Scenario;
+
+/// How long a scenario waits for one thing. The slowest of them, the first mount of a new claim, takes about 20 s
+/// on an idle machine with two cores; the rest is room for a machine that is busy compiling. A wait ends as soon as
+/// it is met, so being generous costs time only in a run that fails anyway.
+pub const DEADLINE: Duration = Duration::from_secs(180);

@@ -1,0 +1,59 @@
+//! A builder for volume claims. They name no class: every test cluster has a default one.
+
+use k8s_openapi::{
+    api::core::v1::{
+        PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedLocalObjectReference, VolumeResourceRequirements,
+    },
+    apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta},
+};
+
+use crate::snapshots;
+
+/// Room for what the scenarios write, a few megabytes.
+const SIZE: &str = "64Mi";
+
+/// An empty volume for one node.
+pub fn claim(name: &str) -> ClaimBuilder {
+    let requests = [("storage".to_owned(), Quantity(SIZE.to_owned()))].into();
+    let spec = PersistentVolumeClaimSpec {
+        access_modes: Some(vec!["ReadWriteOnce".to_owned()]),
+        resources: Some(VolumeResourceRequirements { requests: Some(requests), ..Default::default() }),
+        ..PersistentVolumeClaimSpec::default()
+    };
+    let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
+    ClaimBuilder { claim: PersistentVolumeClaim { metadata, spec: Some(spec), status: None } }
+}
+
+pub struct ClaimBuilder {
+    claim: PersistentVolumeClaim,
+}
+
+impl ClaimBuilder {
+    /// With what the snapshot holds instead of empty.
+    pub fn restored_from(mut self, snapshot: &str) -> Self {
+        self.claim.spec.get_or_insert_default().data_source = Some(TypedLocalObjectReference {
+            api_group: Some(snapshots::GROUP.to_owned()),
+            kind: snapshots::KIND.to_owned(),
+            name: snapshot.to_owned(),
+        });
+        self
+    }
+
+    pub fn build(self) -> PersistentVolumeClaim {
+        self.claim
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restored_claim_names_its_snapshot_and_no_class() {
+        let spec = claim("copy").restored_from("cut").build().spec.unwrap();
+        let source = spec.data_source.unwrap();
+        assert_eq!((source.kind.as_str(), source.name.as_str()), ("VolumeSnapshot", "cut"));
+        assert_eq!(source.api_group.as_deref(), Some("snapshot.storage.k8s.io"));
+        assert_eq!(spec.storage_class_name, None);
+    }
+}

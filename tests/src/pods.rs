@@ -1,0 +1,146 @@
+//! A builder for pods, and what is asked of them while waiting.
+//!
+//! A built pod uses only images that are on the node, mounts no API token unless a scenario says so, and ends within a
+//! second of its deletion, so that a namespace goes quickly.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    api::core::v1::{
+        Container, EnvVar, EnvVarSource, HTTPGetAction, ObjectFieldSelector, PersistentVolumeClaimVolumeSource, Pod,
+        PodSpec, PodTemplateSpec, Probe, Volume, VolumeMount,
+    },
+    apimachinery::pkg::{apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
+};
+
+/// A shell script that does nothing until it is told to end, and then ends at once: pid 1 gets no default signal
+/// handlers, so a plain `sleep` would stay until it is killed.
+const IDLE: &str = "trap 'exit 0' TERM; sleep 2147483647 & wait";
+
+/// A pod of one container, which is named `main`.
+pub fn pod(name: &str, image: &str) -> PodBuilder {
+    let container = Container {
+        name: "main".to_owned(),
+        image: Some(image.to_owned()),
+        image_pull_policy: Some("Never".to_owned()),
+        ..Container::default()
+    };
+    let spec = PodSpec {
+        automount_service_account_token: Some(false),
+        termination_grace_period_seconds: Some(1),
+        ..PodSpec::default()
+    };
+    PodBuilder { name: name.to_owned(), labels: BTreeMap::new(), container, spec }
+}
+
+#[derive(Clone)]
+pub struct PodBuilder {
+    name: String,
+    labels: BTreeMap<String, String>,
+    container: Container,
+    spec: PodSpec,
+}
+
+impl PodBuilder {
+    /// Instead of the image's own command.
+    pub fn command<const N: usize>(mut self, command: [&str; N]) -> Self {
+        self.container.command = Some(command.map(str::to_owned).into());
+        self
+    }
+
+    /// Runs, does nothing, and ends at once when told to. Needs an image with a shell.
+    pub fn idle(self) -> Self {
+        self.command(["sh", "-c", IDLE])
+    }
+
+    pub fn label(mut self, key: &str, value: &str) -> Self {
+        self.labels.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    pub fn env(self, name: &str, value: &str) -> Self {
+        self.add_env(EnvVar { name: name.to_owned(), value: Some(value.to_owned()), ..EnvVar::default() })
+    }
+
+    /// An environment variable with a field of the pod, as `status.podIP`.
+    pub fn env_from_field(self, name: &str, field: &str) -> Self {
+        let field_ref = ObjectFieldSelector { field_path: field.to_owned(), ..ObjectFieldSelector::default() };
+        let source = EnvVarSource { field_ref: Some(field_ref), ..EnvVarSource::default() };
+        self.add_env(EnvVar { name: name.to_owned(), value_from: Some(source), ..EnvVar::default() })
+    }
+
+    pub fn mount_claim(mut self, claim: &str, path: &str) -> Self {
+        let source = PersistentVolumeClaimVolumeSource { claim_name: claim.to_owned(), ..Default::default() };
+        let volume = Volume { name: claim.to_owned(), persistent_volume_claim: Some(source), ..Volume::default() };
+        let mount = VolumeMount { name: claim.to_owned(), mount_path: path.to_owned(), ..VolumeMount::default() };
+        self.spec.volumes.get_or_insert_default().push(volume);
+        self.container.volume_mounts.get_or_insert_default().push(mount);
+        self
+    }
+
+    /// Ready only while a GET of this path on the pod's own address answers.
+    pub fn ready_when_http_answers(mut self, path: &str, port: i32) -> Self {
+        let get = HTTPGetAction { path: Some(path.to_owned()), port: IntOrString::Int(port), ..HTTPGetAction::default() };
+        self.container.readiness_probe =
+            Some(Probe { http_get: Some(get), period_seconds: Some(1), ..Probe::default() });
+        self
+    }
+
+    pub fn build(self) -> Pod {
+        let PodTemplateSpec { metadata, spec } = self.clone().template();
+        let metadata = ObjectMeta { name: Some(self.name), ..metadata.unwrap_or_default() };
+        Pod { metadata, spec, status: None }
+    }
+
+    /// The same pod as the template of a workload, which names its pods itself.
+    pub fn template(mut self) -> PodTemplateSpec {
+        self.spec.containers = vec![self.container];
+        let labels = Some(self.labels).filter(|labels| !labels.is_empty());
+        PodTemplateSpec { metadata: Some(ObjectMeta { labels, ..ObjectMeta::default() }), spec: Some(self.spec) }
+    }
+
+    fn add_env(mut self, variable: EnvVar) -> Self {
+        self.container.env.get_or_insert_default().push(variable);
+        self
+    }
+}
+
+/// The pod's condition `Ready` is true.
+pub fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// The pod's containers have ended for good.
+pub fn is_terminal(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_mounted_under_its_own_name() {
+        let spec = pod("writer", "image").mount_claim("data", "/data").build().spec.unwrap();
+        let volume = &spec.volumes.unwrap()[0];
+        assert_eq!(volume.persistent_volume_claim.as_ref().unwrap().claim_name, "data");
+        let mount = &spec.containers[0].volume_mounts.as_ref().unwrap()[0];
+        assert_eq!((mount.name.as_str(), mount.mount_path.as_str()), (volume.name.as_str(), "/data"));
+    }
+
+    #[test]
+    fn nothing_is_pulled_and_no_token_is_mounted() {
+        let spec = pod("box", "image").idle().build().spec.unwrap();
+        assert_eq!(spec.containers[0].image_pull_policy.as_deref(), Some("Never"));
+        assert_eq!(spec.automount_service_account_token, Some(false));
+    }
+
+    #[test]
+    fn a_template_has_labels_and_no_name() {
+        let metadata = pod("box", "image").label("app", "web").template().metadata.unwrap();
+        assert_eq!(metadata.labels.unwrap()["app"], "web");
+        assert_eq!(metadata.name, None);
+    }
+}

@@ -1,0 +1,51 @@
+//! Polling, for the few things that the API offers no watch for: whether a webhook configuration or a role binding has
+//! reached the API server's own caches, whether the node's proxy knows a Service. Anything that is an object is
+//! watched instead ([`crate::watch`]).
+
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use tokio::time::MissedTickBehavior;
+
+use crate::{Ctx, report};
+
+/// Short against what is waited for (hundreds of milliseconds), long against one request.
+const INTERVAL: Duration = Duration::from_millis(200);
+
+/// What one look has shown.
+pub enum Look<T> {
+    Done(T),
+    /// Not there yet; what was seen instead, for the failure's text.
+    NotYet(String),
+}
+
+impl Ctx {
+    /// Looks again and again until a look is [`Look::Done`]. An error of `look` ends it at once; a look that takes too
+    /// long is cut off at the deadline.
+    pub async fn poll_until<T>(
+        &self,
+        deadline: Duration,
+        what: &str,
+        mut look: impl AsyncFnMut() -> Result<Look<T>>,
+    ) -> Result<T> {
+        let mut seen = "nothing, the first look did not return".to_owned();
+        let looking = async {
+            let mut ticks = tokio::time::interval(INTERVAL);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                match look().await? {
+                    Look::Done(value) => return Ok(value),
+                    Look::NotYet(instead) => seen = instead,
+                }
+            }
+        };
+        match tokio::time::timeout(deadline, looking).await {
+            Ok(result) => result.map_err(|error: anyhow::Error| error.context(format!("while waiting until {what}"))),
+            Err(_) => {
+                let events = report::events_in(&self.client(), self.namespace()).await;
+                Err(anyhow!("waited {deadline:?} in vain until {what}\n--- seen last\n{}\n{events}", seen.trim_end()))
+            }
+        }
+    }
+}

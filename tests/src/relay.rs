@@ -1,0 +1,83 @@
+//! A TCP relay in front of the API server that can be cut, to see what a client makes of a lost connection.
+//!
+//! It carries bytes and knows nothing of them: TLS goes through it, end to end.
+
+use std::net::Ipv4Addr;
+
+use anyhow::{Context, Result};
+use kube::{Client, Config};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
+
+/// Relays while it lives; dropping it cuts every connection too.
+pub struct Relay {
+    port: u16,
+    tasks: JoinSet<()>,
+}
+
+impl Relay {
+    /// Listens on a free port of the loopback, and relays each connection to this `host:port`.
+    pub async fn to(target: String) -> Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("failed to bind the relay")?;
+        let port = listener.local_addr()?.port();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(relay_all(listener, target));
+        Ok(Self { port, tasks })
+    }
+
+    /// A relay to the API server of this config, and a client that goes through it.
+    pub async fn to_api_server(mut config: Config) -> Result<(Self, Client)> {
+        let url = &config.cluster_url;
+        let host = url.host().context("the cluster's URL has no host")?.to_owned();
+        let relay = Self::to(format!("{host}:{}", url.port_u16().unwrap_or(443))).await?;
+        config.cluster_url = format!("https://127.0.0.1:{}", relay.port).parse()?;
+        // The certificate is checked against the name that the server was to be reached by.
+        config.tls_server_name.get_or_insert(host);
+        Ok((relay, Client::try_from(config)?))
+    }
+
+    /// Closes every connection, both sides, and accepts no more. They are closed when this returns.
+    pub async fn cut(mut self) {
+        self.tasks.shutdown().await;
+    }
+}
+
+/// The connections live in this task, so they end with it.
+async fn relay_all(listener: TcpListener, target: String) {
+    let mut connections = JoinSet::new();
+    while let Ok((mut near, _)) = listener.accept().await {
+        let target = target.clone();
+        connections.spawn(async move {
+            if let Ok(mut far) = TcpStream::connect(&target).await {
+                // Its end, in order or not, is all there is to say about a connection.
+                let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn bytes_pass_until_the_relay_is_cut() {
+        let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let relay = Relay::to(server.local_addr().unwrap().to_string()).await.unwrap();
+        let mut near = TcpStream::connect((Ipv4Addr::LOCALHOST, relay.port)).await.unwrap();
+        let (mut far, _) = server.accept().await.unwrap();
+
+        near.write_all(b"ahoy").await.unwrap();
+        let mut heard = [0; 4];
+        far.read_exact(&mut heard).await.unwrap();
+        assert_eq!(&heard, b"ahoy");
+
+        relay.cut().await;
+        assert_eq!(near.read(&mut heard).await.unwrap_or(0), 0);
+        assert_eq!(far.read(&mut heard).await.unwrap_or(0), 0);
+    }
+}

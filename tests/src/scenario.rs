@@ -1,0 +1,149 @@
+//! Running scenarios: a list of them becomes the trials of a `libtest-mimic` binary, so filters, `--list`, `--exact`
+//! and `--test-threads` work as in any Rust test.
+//!
+//! All scenarios share one runtime and one client. Each runs on its own thread and in its own namespace, which is
+//! removed however the scenario ends: passed, failed, panicked or past its deadline. There is no way to skip, ignore
+//! or retry one.
+
+use std::{cell::RefCell, collections::BTreeSet, panic::AssertUnwindSafe, process::ExitCode, sync::Arc, time::Duration};
+
+use anyhow::{Result, anyhow};
+use futures::{FutureExt, future::LocalBoxFuture};
+use libtest_mimic::{Arguments, Failed, Trial};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::{Ctx, cluster::Cluster, namespace};
+
+/// Scenarios mostly wait for the cluster, so more of them than there are cores run at once.
+const DEFAULT_THREADS: usize = 8;
+
+/// Past the sum of the waits of any scenario: it stops one that waits without a deadline of its own.
+const SCENARIO_DEADLINE: Duration = Duration::from_secs(900);
+
+/// One scenario. Made by [`scenarios!`](crate::scenarios), which takes the name from the function.
+pub struct Scenario {
+    pub name: &'static str,
+    pub run: fn(Ctx) -> LocalBoxFuture<'static, Result<()>>,
+}
+
+/// The list of scenarios from their functions: `scenarios![exec::exit_codes_come_back, ...]`.
+#[macro_export]
+macro_rules! scenarios {
+    ($($module:ident::$name:ident),* $(,)?) => {
+        vec![$($crate::Scenario { name: stringify!($name), run: |ctx| Box::pin($module::$name(ctx)) }),*]
+    };
+}
+
+/// The `main` of a scenario binary.
+pub fn main(scenarios: Vec<Scenario>) -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = arguments.test_threads.or(Some(DEFAULT_THREADS));
+    let names: BTreeSet<_> = scenarios.iter().map(|scenario| scenario.name).collect();
+    assert_eq!(names.len(), scenarios.len(), "two scenarios have the same name");
+    if arguments.list {
+        // Needs no cluster.
+        let trials = scenarios.into_iter().map(|scenario| Trial::test(scenario.name, || Ok(()))).collect();
+        return libtest_mimic::run(&arguments, trials).exit_code();
+    }
+    match start() {
+        Ok((runtime, cluster)) => {
+            let trials = scenarios.into_iter().map(|scenario| trial(&runtime, &cluster, scenario)).collect();
+            libtest_mimic::run(&arguments, trials).exit_code()
+        }
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start() -> Result<(Arc<Runtime>, Cluster)> {
+    remember_panics();
+    let runtime = Builder::new_multi_thread().enable_all().build()?;
+    let cluster = runtime.block_on(Cluster::connect())?;
+    Ok((Arc::new(runtime), cluster))
+}
+
+fn trial(runtime: &Arc<Runtime>, cluster: &Cluster, scenario: Scenario) -> Trial {
+    let (runtime, cluster) = (runtime.clone(), cluster.clone());
+    Trial::test(scenario.name, move || {
+        runtime.block_on(run(cluster, &scenario)).map_err(|error| Failed::from(format!("{error:?}")))
+    })
+}
+
+async fn run(cluster: Cluster, scenario: &Scenario) -> Result<()> {
+    let client = cluster.client.clone();
+    let name = namespace::create(&client, scenario.name).await?;
+    let ctx = Ctx::new(cluster, name.clone());
+    let outcome = attempt(ctx.clone(), scenario).await;
+    let cleaned = ctx.remove_cluster_scoped().await;
+    let destroyed = namespace::destroy(&client, &name).await;
+    sum_up([outcome, cleaned, destroyed])
+}
+
+/// Runs the scenario itself; a panic or a missed deadline becomes its error.
+async fn attempt(ctx: Ctx, scenario: &Scenario) -> Result<()> {
+    let body = async {
+        namespace::usable(&ctx).await?;
+        (scenario.run)(ctx).await
+    };
+    let bounded = tokio::time::timeout(SCENARIO_DEADLINE, body);
+    match AssertUnwindSafe(bounded).catch_unwind().await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(_)) => Err(anyhow!("the scenario did not end within {SCENARIO_DEADLINE:?}")),
+        Err(_) => Err(anyhow!(LAST_PANIC.take().unwrap_or_else(|| "panicked".to_owned()))),
+    }
+}
+
+/// Every failure, the first one first: that the namespace stayed must not hide why the scenario failed.
+fn sum_up(outcomes: [Result<()>; 3]) -> Result<()> {
+    let errors: Vec<_> = outcomes.into_iter().filter_map(Result::err).collect();
+    match errors.len() {
+        0 => Ok(()),
+        1 => errors.into_iter().try_for_each(Err),
+        _ => {
+            let texts: Vec<_> = errors.iter().map(|error| format!("{error:?}")).collect();
+            Err(anyhow!(texts.join("\n\nand afterwards: ")))
+        }
+    }
+}
+
+thread_local! {
+    /// Message and place of this thread's last panic. Only the hook sees the place, and a scenario is polled, and its
+    /// panic caught, on one thread.
+    static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+fn remember_panics() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        LAST_PANIC.set(Some(info.to_string()));
+        print(info);
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    mod listed {
+        use super::*;
+
+        pub(super) async fn a_listed_scenario(_: Ctx) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_scenario_has_the_name_of_its_function() {
+        let scenarios = crate::scenarios![listed::a_listed_scenario];
+        assert_eq!(scenarios[0].name, "a_listed_scenario");
+    }
+
+    #[test]
+    fn a_failed_cleanup_does_not_hide_why_the_scenario_failed() {
+        let error = sum_up([Err(anyhow!("wrong bytes")), Ok(()), Err(anyhow!("namespace stays"))]).unwrap_err();
+        assert_eq!(error.to_string(), "wrong bytes\n\nand afterwards: namespace stays");
+        assert!(sum_up([Ok(()), Ok(()), Ok(())]).is_ok());
+    }
+}

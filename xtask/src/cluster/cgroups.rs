@@ -1,0 +1,155 @@
+//! The cluster's own cgroup. Every process of the cluster is started in it or below it (containers too: it is the
+//! kubelet's cgroup root), and membership is inherited, so this is the record of what must be ended: complete, and
+//! never somebody else's process.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::layout::CGROUP;
+
+/// Killed processes are gone in milliseconds; only one that the kernel itself holds lasts longer.
+const END_DEADLINE: Duration = Duration::from_secs(30);
+
+/// The mount points of this machine's cgroup hierarchies: one for cgroup v2, one per controller for v1.
+pub(super) struct Hierarchies(Vec<PathBuf>);
+
+impl Hierarchies {
+    pub(super) fn mounted() -> Result<Self> {
+        let mounts = fs::read_to_string("/proc/self/mounts").context("failed to read the mounts")?;
+        let found = parse(&mounts);
+        if found.is_empty() {
+            bail!("no cgroup hierarchy is mounted below /sys/fs/cgroup: the kubelet cannot work without one");
+        }
+        Ok(Self(found))
+    }
+
+    /// Makes the cluster's cgroup in every hierarchy; what is there stays.
+    pub(super) fn make(&self) -> Result<()> {
+        for group in self.groups() {
+            fs::create_dir_all(&group).with_context(|| format!("failed to make the cgroup `{}`", group.display()))?;
+        }
+        super::files::folder(&self.components())
+    }
+
+    /// The file that takes the ids of the cluster's own programs. They have a group beside the pods': cgroup v2 allows
+    /// processes only in leaves.
+    pub(super) fn entry(&self) -> PathBuf {
+        self.components().join("cgroup.procs")
+    }
+
+    fn components(&self) -> PathBuf {
+        self.tracked().join("components")
+    }
+
+    /// The hierarchy that processes are tracked in: any will do, all see the same processes.
+    fn tracked(&self) -> PathBuf {
+        let pids = self.0.iter().find(|hierarchy| hierarchy.ends_with("pids"));
+        pids.unwrap_or(&self.0[0]).join(CGROUP)
+    }
+
+    fn groups(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        self.0.iter().map(|hierarchy| hierarchy.join(CGROUP))
+    }
+
+    /// Kills every process of the cluster and waits until there is none. Returns how many there were.
+    pub(super) fn end_all(&self) -> Result<usize> {
+        let deadline = Instant::now() + END_DEADLINE;
+        let mut ended = std::collections::BTreeSet::new();
+        loop {
+            let alive: Vec<i32> = self.groups().flat_map(|group| members(&group)).collect();
+            if alive.is_empty() {
+                return Ok(ended.len());
+            }
+            if Instant::now() > deadline {
+                bail!("processes {alive:?} are still there {END_DEADLINE:?} after they were killed");
+            }
+            for id in alive {
+                ended.insert(id);
+                // An error means that it ended by itself meanwhile.
+                let _ = Pid::from_raw(id).map(|pid| kill_process(pid, Signal::KILL));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Removes the cluster's cgroups. They must be empty of processes.
+    pub(super) fn remove(&self) -> Result<()> {
+        self.groups().try_for_each(|group| remove_tree(&group))
+    }
+
+    /// What is left of the cluster's cgroups.
+    pub(super) fn left(&self) -> Vec<PathBuf> {
+        self.groups().filter(|group| group.exists()).collect()
+    }
+}
+
+fn parse(mounts: &str) -> Vec<PathBuf> {
+    let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let (v1, v2): (Vec<_>, Vec<_>) = fields
+        .filter(|mount| mount.len() > 2 && mount[1].starts_with("/sys/fs/cgroup") && mount[2].starts_with("cgroup"))
+        .partition(|mount| mount[2] == "cgroup");
+    // Beside v1 controllers a v2 mount has none of its own: nobody uses it then.
+    let used = if v1.is_empty() { v2 } else { v1 };
+    used.iter().map(|mount| PathBuf::from(mount[1])).collect()
+}
+
+/// The processes of a cgroup and of all below it.
+fn members(group: &Path) -> Vec<i32> {
+    let own = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    let mut ids: Vec<i32> = own.lines().filter_map(|line| line.parse().ok()).collect();
+    ids.extend(below(group).iter().flat_map(|group| members(group)));
+    ids
+}
+
+fn remove_tree(group: &Path) -> Result<()> {
+    for group in below(group) {
+        remove_tree(&group)?;
+    }
+    let deadline = Instant::now() + END_DEADLINE;
+    loop {
+        match fs::remove_dir(group) {
+            // A process that has just been reaped still counts for a moment.
+            Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("failed to remove the cgroup `{}`", group.display()));
+            }
+            _ => return Ok(()),
+        }
+    }
+}
+
+fn below(group: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(group).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn with_v1_controllers_the_empty_v2_mount_beside_them_is_left_alone() {
+        let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n\
+                      cgroup /sys/fs/cgroup/pids cgroup rw,pids 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        let found = Hierarchies(parse(mounts));
+        assert_eq!(found.0, [Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup/pids")]);
+        assert_eq!(found.entry(), Path::new("/sys/fs/cgroup/pids/boathook-cluster/components/cgroup.procs"));
+    }
+
+    #[test]
+    fn v2_alone_is_one_hierarchy() {
+        let found = Hierarchies(parse("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n"));
+        assert_eq!(found.entry(), Path::new("/sys/fs/cgroup/boathook-cluster/components/cgroup.procs"));
+    }
+
+    #[test]
+    fn no_cgroup_mount_is_found_where_there_is_none() {
+        assert!(parse("proc /proc proc rw 0 0\n").is_empty());
+    }
+}

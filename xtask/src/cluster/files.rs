@@ -1,0 +1,40 @@
+//! Files and folders, with errors that name them.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+pub(super) fn folder(path: &Path) -> Result<()> {
+    std::fs::create_dir_all(path).with_context(|| format!("failed to make the folder `{}`", path.display()))
+}
+
+/// An empty folder, whatever was there.
+pub(super) fn fresh_folder(path: &Path) -> Result<()> {
+    remove_folder(path)?;
+    folder(path)
+}
+
+pub(super) fn remove_folder(path: &Path) -> Result<()> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("failed to remove the folder `{}`", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
+    std::fs::write(path, contents).with_context(|| format!("failed to write `{}`", path.display()))
+}
+
+/// The last lines of a log, indented; a log that cannot be read says so instead.
+pub(super) fn tail(path: &Path, lines: usize) -> String {
+    match std::fs::read(path) {
+        Ok(bytes) => {
+            let text = String::from_utf8_lossy(&bytes);
+            let all: Vec<&str> = text.lines().collect();
+            all[all.len().saturating_sub(lines)..].iter().map(|line| format!("    {line}\n")).collect()
+        }
+        Err(error) => format!("    (the log cannot be read: {error})\n"),
+    }
+}

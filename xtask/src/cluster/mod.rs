@@ -1,0 +1,81 @@
+//! A real single-node Kubernetes on this machine: the oracle that all of Boathook is held against.
+//!
+//! Its programs are built from pinned Go modules, and live with their pods in one network namespace and one cgroup.
+//! Nothing is downloaded but by the ordinary package clients, nothing listens but on loopback, and `down` leaves
+//! nothing behind.
+
+mod binaries;
+mod certificates;
+mod cgroups;
+mod components;
+mod door;
+mod down;
+mod files;
+mod images;
+mod layout;
+mod network;
+mod packages;
+mod processes;
+mod site;
+mod status;
+mod up;
+mod version;
+
+use std::fs::File;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, anyhow};
+use clap::Subcommand;
+use rustix::fs::{FlockOperation, flock};
+
+use layout::Layout;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Builds what is not built, starts what does not run, waits until pods and claims work
+    Up {
+        /// The minor version of Kubernetes, one of those that e2e/go/ pins
+        #[arg(long, value_name = "MINOR", default_value = version::DEFAULT_MINOR)]
+        kubernetes: String,
+    },
+    /// Ends every process of the cluster and removes all it made
+    Down,
+    /// Shows the components; fails unless all of them run
+    Status,
+    /// Prints the `export` lines that point kubectl and the tests at the cluster
+    Env,
+    #[command(hide = true)]
+    Door(door::Door),
+}
+
+pub(crate) fn run(command: Command) -> Result<ExitCode> {
+    let layout = Layout::from_environment()?;
+    match command {
+        Command::Up { kubernetes } => {
+            let _lock = lock(&layout)?;
+            up::up(layout, &kubernetes).map_err(|error| {
+                anyhow!("{error:#}\nthe cluster is not up; `cargo xtask cluster down` takes away what was started")
+            })?;
+        }
+        Command::Down => {
+            let _lock = lock(&layout)?;
+            down::down(&layout)?;
+        }
+        Command::Status => return status::status(&layout),
+        Command::Env => status::env(&layout)?,
+        Command::Door(door) => door.serve()?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One `up` or `down` at a time. Held until the file is closed.
+fn lock(layout: &Layout) -> Result<File> {
+    files::folder(&layout.cache)?;
+    let path = layout.cache.join("cluster.lock");
+    let file = File::create(&path).with_context(|| format!("failed to open `{}`", path.display()))?;
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        eprintln!("another `cargo xtask cluster` is at work: waiting for it");
+        flock(&file, FlockOperation::LockExclusive).with_context(|| format!("failed to lock `{}`", path.display()))?;
+    }
+    Ok(file)
+}

@@ -1,0 +1,162 @@
+//! `cluster up`: from whatever is there to a cluster that takes pods, claims and snapshots.
+//!
+//! Every step leaves alone what is there already, so `up` is also how a cluster with a dead part is made whole.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::binaries::Binaries;
+use super::certificates::{self, NODE_NAME};
+use super::cgroups::Hierarchies;
+use super::components::{self, CSI_DRIVER, Component};
+use super::layout::Layout;
+use super::processes::{self, Record};
+use super::site::{Description, Site};
+use super::version::Version;
+use super::{files, images, network, packages};
+use crate::say::Step;
+
+/// A part is ready in a second or two; a machine that compiles on all cores meanwhile takes many times that.
+const READY_DEADLINE: Duration = Duration::from_secs(180);
+/// kubectl's own deadline for what it waits for, likewise.
+const WAIT: &str = "--timeout=180s";
+/// A part that dies takes others along (a CSI sidecar ends when its driver does), perhaps after they were looked at.
+const PASSES: u32 = 5;
+
+pub(super) fn up(layout: Layout, minor: &str) -> Result<()> {
+    check(&layout)?;
+    let version = Version::pinned(&layout.sources, minor)?;
+    let described = Description::read(&layout)?;
+    if let Some(other) = described.as_ref().filter(|described| described.version != version.to_string()) {
+        bail!("a cluster of Kubernetes {} is up; `cargo xtask cluster down` first", other.version);
+    }
+    packages::install(&layout)?;
+    let binaries = Binaries::build(&layout, &version)?;
+    let port = described.map_or_else(free_port, |described| Ok(described.port))?;
+    let programs = binaries.folder().to_owned();
+    let own_program = std::env::current_exe().context("failed to find this program")?;
+    let site = Site { layout, binaries, port, own_program };
+
+    let hierarchies = prepare(&site)?;
+    Description { version: version.to_string(), port, programs }.write(&site.layout)?;
+    start(&site, &hierarchies)?;
+    settle(&site)?;
+    eprintln!("Kubernetes {version} is up: eval \"$(cargo xtask cluster env)\"");
+    Ok(())
+}
+
+fn check(layout: &Layout) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        bail!("a kubelet and containerd need root: run this as root");
+    }
+    let dir = layout.dir.to_string_lossy();
+    if dir.contains(char::is_whitespace) || dir.len() > 60 {
+        bail!("the cluster's folder `{dir}` must be short and without spaces: sockets lie below it");
+    }
+    Ok(())
+}
+
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("failed to find a free port")?;
+    Ok(listener.local_addr().context("a bound socket has an address")?.port())
+}
+
+/// Folders, cgroups, the network, certificates, configuration.
+fn prepare(site: &Site) -> Result<Hierarchies> {
+    let layout = &site.layout;
+    for folder in ["cni", "kubelet/plugins/csi-hostpath", "kubelet/plugins_registry", "csi-data", "volume-plugins"] {
+        files::folder(&layout.path(folder))?;
+    }
+    let hierarchies = Hierarchies::mounted()?;
+    hierarchies.make()?;
+    network::make(&layout.network())?;
+    certificates::make(layout, site.port)?;
+    for (source, target) in [
+        ("config/containerd.toml", "containerd.toml"),
+        ("config/kubelet.yaml", "kubelet.yaml"),
+        ("config/egress.yaml", "egress.yaml"),
+        ("config/bridge.conflist", "cni/10-bridge.conflist"),
+    ] {
+        files::write(&layout.path(target), layout.filled(source)?)?;
+    }
+    Ok(hierarchies)
+}
+
+/// Starts what does not run, until everything runs.
+fn start(site: &Site, hierarchies: &Hierarchies) -> Result<()> {
+    let components = components::all(site);
+    for _ in 0..PASSES {
+        for component in &components {
+            ensure(site, hierarchies, component)?;
+        }
+        if components.iter().all(|component| Record::running(&site.layout, component.name).is_some()) {
+            return Ok(());
+        }
+    }
+    let dead = components.iter().find(|component| Record::running(&site.layout, component.name).is_none());
+    let name = dead.map_or("a component", |component| component.name);
+    let log = site.layout.log(name);
+    bail!("{name} ends again and again; the end of its log, `{}`:\n{}", log.display(), files::tail(&log, 20))
+}
+
+fn ensure(site: &Site, hierarchies: &Hierarchies, component: &Component) -> Result<()> {
+    let name = component.name;
+    let step = match Record::running(&site.layout, name) {
+        Some(_) => None,
+        None => {
+            let step = Step::start(format!("starting {name}"));
+            processes::start(&site.layout, &hierarchies.entry(), name, &component.command)?;
+            Some(step)
+        }
+    };
+    processes::wait_ready(&site.layout, name, READY_DEADLINE, || component.ready.holds(site))?;
+    if let Some(step) = step {
+        step.done();
+    }
+    match name {
+        "containerd" => images::import(&site.layout),
+        "kube-apiserver" => install_storage(site),
+        _ => Ok(()),
+    }
+}
+
+/// The snapshot kinds, then the driver and the classes, which need them.
+fn install_storage(site: &Site) -> Result<()> {
+    let crds = site.binaries.snapshot_crds();
+    apply(site, &crds)?;
+    let names = ["volumesnapshotclasses", "volumesnapshotcontents", "volumesnapshots"]
+        .map(|kind| format!("crd/{kind}.snapshot.storage.k8s.io"));
+    let mut wait = vec!["wait", "--for=condition=Established", WAIT];
+    wait.extend(names.iter().map(String::as_str));
+    site.kubectl(&wait).context("the snapshot kinds are not served")?;
+    apply(site, &site.layout.sources.join("manifests/storage.yaml"))
+}
+
+fn apply(site: &Site, manifests: &Path) -> Result<()> {
+    let manifests = manifests.display().to_string();
+    site.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &manifests])
+        .with_context(|| format!("failed to apply `{manifests}`"))
+}
+
+/// Waits until a pod with a claim would run: the node is Ready, its storage driver registered, accounts are made.
+fn settle(site: &Site) -> Result<()> {
+    let step = Step::start("waiting for the node");
+    let node = format!("node/{NODE_NAME}");
+    let storage = format!("csinode/{NODE_NAME}");
+    let driver = format!("--for=jsonpath={{.spec.drivers[0].name}}={CSI_DRIVER}");
+    for (what, arguments) in [
+        ("the kubelet did not register the node", ["wait", "--for=create", &node, WAIT]),
+        ("the node is not Ready", ["wait", "--for=condition=Ready", &node, WAIT]),
+        ("the storage driver is not registered", ["wait", &driver, &storage, WAIT]),
+        ("service accounts are not made", ["wait", "--for=create", "serviceaccount/default", WAIT]),
+    ] {
+        let log = site.layout.log("kubelet");
+        let done = site.kubectl(&arguments);
+        done.with_context(|| format!("{what}; the end of `{}`:\n{}", log.display(), files::tail(&log, 10)))?;
+    }
+    step.done();
+    Ok(())
+}
