@@ -76,10 +76,7 @@ impl Binaries {
             )?,
             snapshotter: built(
                 "csi-snapshotter",
-                &[
-                    "github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller",
-                    SNAPSHOTTER,
-                ],
+                &["github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller", SNAPSHOTTER],
                 String::new(),
             )?,
             provisioner: built(

@@ -9,28 +9,27 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::layout::CGROUP;
-
 /// Killed processes are gone in milliseconds; only one that the kernel itself holds lasts longer.
 const END_DEADLINE: Duration = Duration::from_secs(30);
 
-/// The mount points of this machine's cgroup hierarchies: one for cgroup v2, one per controller for v1.
-pub(super) struct Hierarchies(Vec<PathBuf>);
+/// The cluster's cgroup in every hierarchy of this machine: one for cgroup v2, one per controller for v1.
+pub(super) struct Cgroup(Vec<PathBuf>);
 
-impl Hierarchies {
-    pub(super) fn mounted() -> Result<Self> {
+impl Cgroup {
+    /// The cgroup of this name, whether it is there or not.
+    pub(super) fn named(name: &str) -> Result<Self> {
         let mounts = fs::read_to_string("/proc/self/mounts").context("failed to read the mounts")?;
-        let found = parse(&mounts);
-        if found.is_empty() {
+        let hierarchies = parse(&mounts);
+        if hierarchies.is_empty() {
             bail!("no cgroup hierarchy is mounted below /sys/fs/cgroup: the kubelet cannot work without one");
         }
-        Ok(Self(found))
+        Ok(Self(hierarchies.into_iter().map(|hierarchy| hierarchy.join(name)).collect()))
     }
 
     /// Makes the cluster's cgroup in every hierarchy; what is there stays.
     pub(super) fn make(&self) -> Result<()> {
-        for group in self.groups() {
-            fs::create_dir_all(&group).with_context(|| format!("failed to make the cgroup `{}`", group.display()))?;
+        for group in &self.0 {
+            fs::create_dir_all(group).with_context(|| format!("failed to make the cgroup `{}`", group.display()))?;
         }
         super::files::folder(&self.components())
     }
@@ -41,18 +40,11 @@ impl Hierarchies {
         self.components().join("cgroup.procs")
     }
 
+    /// In one hierarchy only: all see the same processes. Of v1's it is the one that only counts: in `cpu` the whole
+    /// control plane would weigh as much as one process outside.
     fn components(&self) -> PathBuf {
-        self.tracked().join("components")
-    }
-
-    /// The hierarchy that processes are tracked in: any will do, all see the same processes.
-    fn tracked(&self) -> PathBuf {
-        let pids = self.0.iter().find(|hierarchy| hierarchy.ends_with("pids"));
-        pids.unwrap_or(&self.0[0]).join(CGROUP)
-    }
-
-    fn groups(&self) -> impl Iterator<Item = PathBuf> + '_ {
-        self.0.iter().map(|hierarchy| hierarchy.join(CGROUP))
+        let counting = self.0.iter().find(|group| group.parent().is_some_and(|hierarchy| hierarchy.ends_with("pids")));
+        counting.unwrap_or(&self.0[0]).join("components")
     }
 
     /// Kills every process of the cluster and waits until there is none. Returns how many there were.
@@ -60,7 +52,7 @@ impl Hierarchies {
         let deadline = Instant::now() + END_DEADLINE;
         let mut ended = std::collections::BTreeSet::new();
         loop {
-            let alive: Vec<i32> = self.groups().flat_map(|group| members(&group)).collect();
+            let alive: Vec<i32> = self.0.iter().flat_map(|group| members(group)).collect();
             if alive.is_empty() {
                 return Ok(ended.len());
             }
@@ -78,12 +70,12 @@ impl Hierarchies {
 
     /// Removes the cluster's cgroups. They must be empty of processes.
     pub(super) fn remove(&self) -> Result<()> {
-        self.groups().try_for_each(|group| remove_tree(&group))
+        self.0.iter().try_for_each(|group| remove_tree(group))
     }
 
-    /// What is left of the cluster's cgroups.
+    /// What there is of it.
     pub(super) fn left(&self) -> Vec<PathBuf> {
-        self.groups().filter(|group| group.exists()).collect()
+        self.0.iter().filter(|group| group.exists()).cloned().collect()
     }
 }
 
@@ -137,15 +129,12 @@ mod tests {
     fn with_v1_controllers_the_empty_v2_mount_beside_them_is_left_alone() {
         let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\n\
                       cgroup /sys/fs/cgroup/pids cgroup rw,pids 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
-        let found = Hierarchies(parse(mounts));
-        assert_eq!(found.0, [Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup/pids")]);
-        assert_eq!(found.entry(), Path::new("/sys/fs/cgroup/pids/boathook-cluster/components/cgroup.procs"));
+        assert_eq!(parse(mounts), [Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup/pids")]);
     }
 
     #[test]
     fn v2_alone_is_one_hierarchy() {
-        let found = Hierarchies(parse("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n"));
-        assert_eq!(found.entry(), Path::new("/sys/fs/cgroup/boathook-cluster/components/cgroup.procs"));
+        assert_eq!(parse("cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0\n"), [Path::new("/sys/fs/cgroup")]);
     }
 
     #[test]

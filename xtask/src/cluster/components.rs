@@ -19,8 +19,10 @@ const CSI_SOCKET: &str = "kubelet/plugins/csi-hostpath/csi.sock";
 /// A component's program, its arguments (none holds a space: the cluster's folder may not either), and its readiness.
 struct Plan(PathBuf, String, Ready);
 
+type Planned = (&'static str, fn(&Site) -> Plan);
+
 /// Every component, in the order in which they are started.
-const ALL: [(&str, fn(&Site) -> Plan); 13] = [
+const ALL: [Planned; 13] = [
     ("door", door),
     ("etcd", etcd),
     ("containerd", containerd),
@@ -63,7 +65,7 @@ pub(super) struct Component {
 }
 
 pub(super) fn all(site: &Site) -> Vec<Component> {
-    let component = |(name, plan): &(&'static str, fn(&Site) -> Plan)| {
+    let component = |(name, plan): &Planned| {
         let Plan(program, arguments, ready) = plan(site);
         let mut command = Vec::new();
         // The door alone begins on the host's side.
@@ -202,8 +204,10 @@ impl Ready {
             Self::Http(port, path) => inside(site, || answers(*port, path)),
             Self::Port(port) => inside(site, || connect(*port).is_ok()),
             Self::Socket(path) => UnixStream::connect(site.layout.path(path)).is_ok(),
-            Self::Containerd => images::ctr(&site.layout).arg("version").output().is_ok_and(|output| output.status.success()),
-            Self::ApiServer => site.kubectl_agrees( &["get", "--raw=/readyz"]),
+            Self::Containerd => {
+                images::ctr(&site.layout).arg("version").output().is_ok_and(|output| output.status.success())
+            }
+            Self::ApiServer => site.kubectl_agrees(&["get", "--raw=/readyz"]),
             Self::Running => true,
         }
     }

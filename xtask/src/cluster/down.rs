@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use rustix::mount::{UnmountFlags, unmount};
 
-use super::cgroups::Hierarchies;
+use super::cgroups::Cgroup;
 use super::files;
 use super::layout::Layout;
 use crate::say::Step;
@@ -17,18 +17,18 @@ pub(super) fn down(layout: &Layout) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         bail!("the cluster is root's: run this as root");
     }
-    let hierarchies = Hierarchies::mounted()?;
-    if hierarchies.left().is_empty() && !layout.dir.exists() {
+    let cgroup = Cgroup::named(&layout.cgroup())?;
+    if cgroup.left().is_empty() && !layout.dir.exists() {
         eprintln!("no cluster is up");
         return Ok(());
     }
     let step = Step::start("ending the cluster");
-    hierarchies.end_all()?;
+    cgroup.end_all()?;
     unmount_all(&layout.dir)?;
     remove_outside(layout)?;
     files::remove_folder(&layout.dir)?;
-    hierarchies.remove()?;
-    verify(layout, &hierarchies)?;
+    cgroup.remove()?;
+    verify(layout, &cgroup)?;
     step.done();
     Ok(())
 }
@@ -87,8 +87,8 @@ fn remove_file(path: &Path) -> Result<()> {
     }
 }
 
-fn verify(layout: &Layout, hierarchies: &Hierarchies) -> Result<()> {
-    let left: Vec<PathBuf> = mounts_below(&layout.dir)?.into_iter().chain(hierarchies.left()).collect();
+fn verify(layout: &Layout, cgroup: &Cgroup) -> Result<()> {
+    let left: Vec<PathBuf> = mounts_below(&layout.dir)?.into_iter().chain(cgroup.left()).collect();
     if !left.is_empty() || layout.dir.exists() {
         bail!("still there after everything was taken away: {left:?}");
     }

@@ -68,7 +68,17 @@ fn lantern(layout: &Layout) -> Result<Vec<u8>> {
     let source = layout.sources.join("images/lantern.rs");
     let program: PathBuf = layout.path("lantern");
     let output = Command::new("rustc")
-        .args(["--edition", "2024", "-O", "-C", "target-feature=+crt-static", "-C", "panic=abort", "-C", "strip=symbols"])
+        .args([
+            "--edition",
+            "2024",
+            "-O",
+            "-C",
+            "target-feature=+crt-static",
+            "-C",
+            "panic=abort",
+            "-C",
+            "strip=symbols",
+        ])
         .arg("-o")
         .args([&program, &source])
         // The toolchain is the one that the checkout pins.
@@ -93,7 +103,10 @@ fn busybox() -> Result<Vec<u8>> {
         file(tar, "etc/passwd", b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n", 0o644)?;
         file(tar, "etc/group", b"root:x:0:\nnobody:x:65534:\n", 0o644)?;
         file(tar, "bin/busybox", &program, 0o755)?;
-        tools.lines().filter(|tool| *tool != "busybox").try_for_each(|tool| link(tar, &format!("bin/{tool}"), "busybox"))
+        tools
+            .lines()
+            .filter(|tool| *tool != "busybox")
+            .try_for_each(|tool| link(tar, &format!("bin/{tool}"), "busybox"))
     })
 }
 
@@ -110,7 +123,8 @@ fn archive(image: &Image) -> Result<Vec<u8>> {
     .to_string();
     let configuration_file = format!("{}.json", hex(configuration.as_bytes()));
     let layer_file = format!("{layer_digest}/layer.tar");
-    let manifest = json!([{"Config": configuration_file, "RepoTags": [image.name], "Layers": [layer_file]}]).to_string();
+    let manifest =
+        json!([{"Config": configuration_file, "RepoTags": [image.name], "Layers": [layer_file]}]).to_string();
     layer(|tar| {
         file(tar, &configuration_file, configuration.as_bytes(), 0o644)?;
         file(tar, &layer_file, &image.layer, 0o644)?;

@@ -5,9 +5,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// The name of the cluster's cgroup, in every hierarchy.
-pub(super) const CGROUP: &str = "boathook-cluster";
-
 /// The running cluster's folder. Short, because sockets lie below it and their paths may have only 107 bytes.
 const DEFAULT_DIR: &str = "/var/lib/boathook-cluster";
 
@@ -23,7 +20,11 @@ pub(super) struct Layout {
 impl Layout {
     pub(super) fn from_environment() -> Result<Self> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the checkout")?.join("e2e");
-        Ok(Self { dir: variable("BOATHOOK_CLUSTER_DIR").unwrap_or_else(|| DEFAULT_DIR.into()), cache: cache()?, sources })
+        Ok(Self {
+            dir: variable("BOATHOOK_CLUSTER_DIR").unwrap_or_else(|| DEFAULT_DIR.into()),
+            cache: cache()?,
+            sources,
+        })
     }
 
     pub(super) fn path(&self, below: &str) -> PathBuf {
@@ -42,11 +43,16 @@ impl Layout {
         self.dir.join("network")
     }
 
+    /// The name of the cluster's cgroup, in every hierarchy: its folder's, so that two clusters have two.
+    pub(super) fn cgroup(&self) -> String {
+        self.dir.file_name().unwrap_or(self.dir.as_os_str()).to_string_lossy().into_owned()
+    }
+
     /// A text of `e2e/` with this cluster's own values in it.
     pub(super) fn filled(&self, source: &str) -> Result<String> {
         let path = self.sources.join(source);
         let text = std::fs::read_to_string(&path).with_context(|| format!("failed to read `{}`", path.display()))?;
-        Ok(text.replace("{dir}", &self.dir.to_string_lossy()).replace("{cgroup}", CGROUP))
+        Ok(text.replace("{dir}", &self.dir.to_string_lossy()).replace("{cgroup}", &self.cgroup()))
     }
 }
 
@@ -55,7 +61,9 @@ fn cache() -> Result<PathBuf> {
         return Ok(cache);
     }
     let base = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
-    Ok(base.context("neither BOATHOOK_CACHE nor HOME is set: set one of them to say where binaries are kept")?.join("boathook"))
+    Ok(base
+        .context("neither BOATHOOK_CACHE nor HOME is set: set one of them to say where binaries are kept")?
+        .join("boathook"))
 }
 
 fn variable(name: &str) -> Option<PathBuf> {

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use super::binaries::Binaries;
 use super::certificates::{self, NODE_NAME};
-use super::cgroups::Hierarchies;
+use super::cgroups::Cgroup;
 use super::components::{self, CSI_DRIVER, Component};
 use super::layout::Layout;
 use super::processes::{self, Record};
@@ -40,9 +40,9 @@ pub(super) fn up(layout: Layout, minor: &str) -> Result<()> {
     let own_program = std::env::current_exe().context("failed to find this program")?;
     let site = Site { layout, binaries, port, own_program };
 
-    let hierarchies = prepare(&site)?;
+    let cgroup = prepare(&site)?;
     Description { version: version.to_string(), port, programs }.write(&site.layout)?;
-    start(&site, &hierarchies)?;
+    start(&site, &cgroup)?;
     settle(&site)?;
     eprintln!("Kubernetes {version} is up: eval \"$(cargo xtask cluster env)\"");
     Ok(())
@@ -65,13 +65,13 @@ fn free_port() -> Result<u16> {
 }
 
 /// Folders, cgroups, the network, certificates, configuration.
-fn prepare(site: &Site) -> Result<Hierarchies> {
+fn prepare(site: &Site) -> Result<Cgroup> {
     let layout = &site.layout;
     for folder in ["cni", "kubelet/plugins/csi-hostpath", "kubelet/plugins_registry", "csi-data", "volume-plugins"] {
         files::folder(&layout.path(folder))?;
     }
-    let hierarchies = Hierarchies::mounted()?;
-    hierarchies.make()?;
+    let cgroup = Cgroup::named(&layout.cgroup())?;
+    cgroup.make()?;
     network::make(&layout.network())?;
     certificates::make(layout, site.port)?;
     for (source, target) in [
@@ -82,15 +82,15 @@ fn prepare(site: &Site) -> Result<Hierarchies> {
     ] {
         files::write(&layout.path(target), layout.filled(source)?)?;
     }
-    Ok(hierarchies)
+    Ok(cgroup)
 }
 
 /// Starts what does not run, until everything runs.
-fn start(site: &Site, hierarchies: &Hierarchies) -> Result<()> {
+fn start(site: &Site, cgroup: &Cgroup) -> Result<()> {
     let components = components::all(site);
     for _ in 0..PASSES {
         for component in &components {
-            ensure(site, hierarchies, component)?;
+            ensure(site, cgroup, component)?;
         }
         if components.iter().all(|component| Record::running(&site.layout, component.name).is_some()) {
             return Ok(());
@@ -102,13 +102,13 @@ fn start(site: &Site, hierarchies: &Hierarchies) -> Result<()> {
     bail!("{name} ends again and again; the end of its log, `{}`:\n{}", log.display(), files::tail(&log, 20))
 }
 
-fn ensure(site: &Site, hierarchies: &Hierarchies, component: &Component) -> Result<()> {
+fn ensure(site: &Site, cgroup: &Cgroup, component: &Component) -> Result<()> {
     let name = component.name;
     let step = match Record::running(&site.layout, name) {
         Some(_) => None,
         None => {
             let step = Step::start(format!("starting {name}"));
-            processes::start(&site.layout, &hierarchies.entry(), name, &component.command)?;
+            processes::start(&site.layout, &cgroup.entry(), name, &component.command)?;
             Some(step)
         }
     };
