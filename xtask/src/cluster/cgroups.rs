@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Killed processes are gone in milliseconds; only one that the kernel itself holds lasts longer.
-const END_DEADLINE: Duration = Duration::from_secs(30);
+use super::processes::END_DEADLINE;
 
 /// The cluster's cgroup in every hierarchy of this machine: one for cgroup v2, one per controller for v1.
 pub(super) struct Cgroup(Vec<PathBuf>);

@@ -62,6 +62,8 @@ pub(super) struct Component {
     pub(super) name: &'static str,
     pub(super) command: Vec<String>,
     pub(super) ready: Ready,
+    /// Those that must be started anew with it.
+    pub(super) dependents: &'static [&'static str],
 }
 
 pub(super) fn all(site: &Site) -> Vec<Component> {
@@ -74,7 +76,9 @@ pub(super) fn all(site: &Site) -> Vec<Component> {
         }
         command.push(program.display().to_string());
         command.extend(arguments.split_whitespace().map(str::to_owned));
-        Component { name, command, ready }
+        // The CSI sidecars end when they lose their driver, but notice only at the next call: a claim's.
+        let dependents: &[&str] = if *name == "csi-hostpath" { &["csi-provisioner", "csi-snapshotter"] } else { &[] };
+        Component { name, command, ready, dependents }
     };
     ALL.iter().map(component).collect()
 }

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
 use super::files;
@@ -14,6 +15,9 @@ use super::layout::Layout;
 
 /// How often a condition that nobody announces is looked at again.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// Killed processes are gone in milliseconds; only one that the kernel itself holds lasts longer.
+pub(super) const END_DEADLINE: Duration = Duration::from_secs(30);
 
 /// A process that was started: its id alone could be somebody else's after a restart of the machine.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -79,6 +83,21 @@ pub(super) fn start(layout: &Layout, cgroup_entry: &Path, name: &str, command: &
         .with_context(|| format!("failed to start {name}"))?;
     let record = Record { id: child.id(), started: start_time(child.id()).unwrap_or_default() };
     files::write(&Record::path(layout, name), serde_json::to_string(&record).context("a record is plain data")?)
+}
+
+/// Kills the recorded process of this name, if it runs, and waits until it is gone.
+pub(super) fn end(layout: &Layout, name: &str) -> Result<()> {
+    let deadline = Instant::now() + END_DEADLINE;
+    while let Some(record) = Record::running(layout, name) {
+        if Instant::now() > deadline {
+            bail!("{name} is still there {END_DEADLINE:?} after it was killed");
+        }
+        let pid = i32::try_from(record.id).ok().and_then(Pid::from_raw);
+        // An error means that it ended by itself meanwhile.
+        let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
 }
 
 /// Waits until `ready` holds, and fails as soon as the process has ended or the deadline has passed, with the last

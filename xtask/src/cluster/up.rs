@@ -108,6 +108,9 @@ fn ensure(site: &Site, cgroup: &Cgroup, component: &Component) -> Result<()> {
         Some(_) => None,
         None => {
             let step = Step::start(format!("starting {name}"));
+            for dependent in component.dependents {
+                processes::end(&site.layout, dependent)?;
+            }
             processes::start(&site.layout, &cgroup.entry(), name, &component.command)?;
             Some(step)
         }

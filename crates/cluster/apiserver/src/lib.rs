@@ -1,0 +1,8 @@
+//! The API server of the embedded cluster: Kubernetes' HTTP API over a durable store, small.
+//!
+//! Objects are untyped JSON inside ([`serde_json::Value`]); what a kind is stands in one table. It serves what
+//! Boathook's flows and a newcomer with kubectl touch, answers the rest as Kubernetes answers an unknown resource,
+//! and never pretends: what it accepts it honours. Where it differs from the real one, it is wrong.
+
+pub mod object;
+pub mod status;
