@@ -5,4 +5,5 @@
 //! and never pretends: what it accepts it honours. Where it differs from the real one, it is wrong.
 
 pub mod object;
+pub mod schema;
 pub mod status;

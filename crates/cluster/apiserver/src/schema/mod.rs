@@ -1,0 +1,113 @@
+//! One schema tree for built-in kinds and for CRDs: what a field is, how it is defaulted, checked, merged and owned.
+//!
+//! The tree is made once per kind and shared; everything that looks at an object's fields (pruning, defaulting,
+//! validation, the patches, server-side apply, `kubectl explain`) walks it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// What may stand at one place of an object, and below it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Schema {
+    pub kind: Type,
+    pub description: String,
+    /// Known fields of an object.
+    pub properties: BTreeMap<String, Arc<Schema>>,
+    /// The values of a map with free keys.
+    pub additional: Option<Arc<Schema>>,
+    /// The items of a list.
+    pub items: Option<Arc<Schema>>,
+    pub required: Vec<String>,
+    pub nullable: bool,
+    pub default: Option<Value>,
+    /// Unknown fields are kept here, not pruned (`x-kubernetes-preserve-unknown-fields`).
+    pub preserve_unknown: bool,
+    /// The value is a whole object with `apiVersion`, `kind` and `metadata` (`x-kubernetes-embedded-resource`).
+    pub embedded: bool,
+    /// How a list is merged and owned by server-side apply.
+    pub list: ListType,
+    /// The map is owned and replaced as a whole (`x-kubernetes-map-type: atomic`).
+    pub atomic_map: bool,
+    /// How strategic merge patch treats the field.
+    pub patch: PatchStrategy,
+    pub limits: Limits,
+    /// CEL rules (`x-kubernetes-validations`), in order.
+    pub rules: Vec<Rule>,
+}
+
+/// The types of JSON, and the two that Kubernetes adds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Type {
+    /// Anything (a schema without a type).
+    #[default]
+    Any,
+    Object,
+    Array,
+    String,
+    Integer,
+    Number,
+    Boolean,
+    /// `x-kubernetes-int-or-string`; quantities too.
+    IntOrString,
+}
+
+/// `x-kubernetes-list-type`, with the keys of a map-like list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ListType {
+    #[default]
+    Atomic,
+    Set,
+    Map(Vec<String>),
+}
+
+/// `x-kubernetes-patch-strategy` and `-merge-key`: built-in kinds only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PatchStrategy {
+    /// Lists are replaced, objects merged.
+    #[default]
+    Plain,
+    /// A list of objects merged by this key, or of scalars merged as a set (no key).
+    Merge { key: Option<String>, retain_keys: bool },
+    /// An object of which only the patch's keys remain (`retainKeys`).
+    RetainKeys,
+    /// Replaced as a whole, objects too.
+    Replace,
+}
+
+/// What JSON schema says of a value beyond its type.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Limits {
+    pub format: String,
+    pub pattern: Option<String>,
+    pub allowed: Vec<Value>,
+    pub minimum: Option<f64>,
+    pub maximum: Option<f64>,
+    pub exclusive_minimum: bool,
+    pub exclusive_maximum: bool,
+    pub multiple_of: Option<f64>,
+    pub min_length: Option<u64>,
+    pub max_length: Option<u64>,
+    pub min_items: Option<u64>,
+    pub max_items: Option<u64>,
+    pub unique_items: bool,
+    pub min_properties: Option<u64>,
+    pub max_properties: Option<u64>,
+    /// Value validation of structural schemas: `allOf`, `anyOf`, `oneOf`, `not`.
+    pub all_of: Vec<Schema>,
+    pub any_of: Vec<Schema>,
+    pub one_of: Vec<Schema>,
+    pub not: Option<Box<Schema>>,
+}
+
+/// One CEL rule as it was written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rule {
+    pub rule: String,
+    pub message: String,
+    pub message_expression: String,
+    pub reason: String,
+    pub field_path: String,
+    pub optional_old_self: bool,
+}
