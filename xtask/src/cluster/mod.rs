@@ -24,7 +24,7 @@ mod version;
 use std::fs::File;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use clap::Subcommand;
 use rustix::fs::{FlockOperation, flock};
 
@@ -34,9 +34,9 @@ use layout::Layout;
 pub(crate) enum Command {
     /// Builds what is not built, starts what does not run, waits until pods and claims work
     Up {
-        /// The minor version of Kubernetes, one of those that e2e/go/ pins
-        #[arg(long, value_name = "MINOR", default_value = version::DEFAULT_MINOR)]
-        kubernetes: String,
+        /// The minor version of Kubernetes, one of those that e2e/go/ pins (1.35 if there is no cluster yet)
+        #[arg(long, value_name = "MINOR")]
+        kubernetes: Option<String>,
     },
     /// Ends every process of the cluster and removes all it made
     Down,
@@ -53,9 +53,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Up { kubernetes } => {
             let _lock = lock(&layout)?;
-            up::up(layout, &kubernetes).map_err(|error| {
-                anyhow!("{error:#}\nthe cluster is not up; `cargo xtask cluster down` takes away what was started")
-            })?;
+            up::up(layout, kubernetes.as_deref())?;
         }
         Command::Down => {
             let _lock = lock(&layout)?;

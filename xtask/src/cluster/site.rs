@@ -78,6 +78,11 @@ impl Description {
         }
     }
 
+    /// The minor version, which names the module it was built from.
+    pub(super) fn minor(&self) -> &str {
+        self.version.rsplit_once('.').map_or(&self.version, |(minor, _)| minor)
+    }
+
     pub(super) fn write(&self, layout: &Layout) -> Result<()> {
         files::write(&Self::path(layout), serde_json::to_string_pretty(self).context("a description is plain data")?)
     }

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use super::binaries::Binaries;
 use super::certificates::{self, NODE_NAME};
@@ -15,7 +15,7 @@ use super::components::{self, CSI_DRIVER, Component};
 use super::layout::Layout;
 use super::processes::{self, Record};
 use super::site::{Description, Site};
-use super::version::Version;
+use super::version::{DEFAULT_MINOR, Version};
 use super::{files, images, network, packages};
 use crate::say::Step;
 
@@ -26,26 +26,39 @@ const WAIT: &str = "--timeout=180s";
 /// A part that dies takes others along (a CSI sidecar ends when its driver does), perhaps after they were looked at.
 const PASSES: u32 = 5;
 
-pub(super) fn up(layout: Layout, minor: &str) -> Result<()> {
+/// `minor` is what the person asked for; without it a cluster that is there is made whole as it is.
+pub(super) fn up(layout: Layout, minor: Option<&str>) -> Result<()> {
     check(&layout)?;
-    let version = Version::pinned(&layout.sources, minor)?;
     let described = Description::read(&layout)?;
-    if let Some(other) = described.as_ref().filter(|described| described.version != version.to_string()) {
-        bail!("a cluster of Kubernetes {} is up; `cargo xtask cluster down` first", other.version);
-    }
+    let version = match (&described, minor) {
+        (None, minor) => Version::pinned(&layout.sources, minor.unwrap_or(DEFAULT_MINOR))?,
+        (Some(described), None) => Version::pinned(&layout.sources, described.minor())?,
+        (Some(described), Some(minor)) => {
+            let wanted = Version::pinned(&layout.sources, minor)?;
+            if described.version != wanted.to_string() {
+                bail!("a cluster of Kubernetes {} is up; `cargo xtask cluster down` first", described.version);
+            }
+            wanted
+        }
+    };
     packages::install(&layout)?;
     let binaries = Binaries::build(&layout, &version)?;
     let port = described.map_or_else(free_port, |described| Ok(described.port))?;
-    let programs = binaries.folder().to_owned();
+    let description = Description { version: version.to_string(), port, programs: binaries.folder().to_owned() };
     let own_program = std::env::current_exe().context("failed to find this program")?;
     let site = Site { layout, binaries, port, own_program };
-
-    let cgroup = prepare(&site)?;
-    Description { version: version.to_string(), port, programs }.write(&site.layout)?;
-    start(&site, &cgroup)?;
-    settle(&site)?;
+    bring_up(&site, &description).map_err(|error| {
+        anyhow!("{error:#}\nthe cluster is not up; `cargo xtask cluster down` takes away what was started")
+    })?;
     eprintln!("Kubernetes {version} is up: eval \"$(cargo xtask cluster env)\"");
     Ok(())
+}
+
+fn bring_up(site: &Site, description: &Description) -> Result<()> {
+    let cgroup = prepare(site)?;
+    description.write(&site.layout)?;
+    start(site, &cgroup)?;
+    settle(site)
 }
 
 fn check(layout: &Layout) -> Result<()> {
