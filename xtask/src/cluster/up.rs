@@ -30,17 +30,11 @@ const PASSES: u32 = 5;
 pub(super) fn up(layout: Layout, minor: Option<&str>) -> Result<()> {
     check(&layout)?;
     let described = Description::read(&layout)?;
-    let version = match (&described, minor) {
-        (None, minor) => Version::pinned(&layout.sources, minor.unwrap_or(DEFAULT_MINOR))?,
-        (Some(described), None) => Version::pinned(&layout.sources, described.minor())?,
-        (Some(described), Some(minor)) => {
-            let wanted = Version::pinned(&layout.sources, minor)?;
-            if described.version != wanted.to_string() {
-                bail!("a cluster of Kubernetes {} is up; `cargo xtask cluster down` first", described.version);
-            }
-            wanted
-        }
-    };
+    let minor = minor.or(described.as_ref().map(Description::minor)).unwrap_or(DEFAULT_MINOR);
+    let version = Version::pinned(&layout.sources, minor)?;
+    if let Some(other) = described.as_ref().filter(|described| described.version != version.to_string()) {
+        bail!("a cluster of Kubernetes {} is up, not {version}; `cargo xtask cluster down` first", other.version);
+    }
     packages::install(&layout)?;
     let binaries = Binaries::build(&layout, &version)?;
     let port = described.map_or_else(free_port, |described| Ok(described.port))?;
