@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", about = "The project's chores")]
+#[command(bin_name = "cargo xtask", about = "The project's chores")]
 struct Cli {
     #[command(subcommand)]
     chore: Chore,
