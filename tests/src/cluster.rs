@@ -68,7 +68,9 @@ fn choose(cluster: Option<&str>, kubeconfig: Option<&str>) -> Result<Choice> {
         None | Some("" | "embedded") => {
             bail!("there is no embedded cluster yet, so the scenarios need a real one; {WHAT_TO_DO}")
         }
-        Some(other) => bail!("{CLUSTER_VAR}=`{other}` is not a cluster, the only one so far is `kubeconfig`; {WHAT_TO_DO}"),
+        Some(other) => {
+            bail!("{CLUSTER_VAR}=`{other}` is not a cluster, the only one so far is `kubeconfig`; {WHAT_TO_DO}")
+        }
     }
 }
 

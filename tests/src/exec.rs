@@ -3,9 +3,9 @@
 //! Every read is capped and the whole has a deadline. An [`Outcome`] without a status is kept apart from every other:
 //! the stream was lost, and nothing is known about how the command ended.
 
-use std::{fmt, pin::pin, time::Duration};
+use std::{fmt, pin::pin};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use futures::{FutureExt, future::Shared};
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Status};
 use kube::api::AttachParams;
@@ -21,14 +21,13 @@ const PIPE_SIZE: usize = 64 << 10;
 
 /// A command to run: `exec(["cat", "/etc/hosts"]).in_pod(&ctx, "box")`.
 pub fn exec<const N: usize>(command: [&str; N]) -> Exec {
-    Exec { command: command.map(str::to_owned).into(), stdin: None, cap: DEFAULT_CAP, deadline: DEADLINE }
+    Exec { command: command.map(str::to_owned).into(), stdin: None, cap: DEFAULT_CAP }
 }
 
 pub struct Exec {
     command: Vec<String>,
     stdin: Option<Vec<u8>>,
     cap: usize,
-    deadline: Duration,
 }
 
 /// How a command ended, and what it printed.
@@ -53,18 +52,12 @@ impl Exec {
         self
     }
 
-    pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.deadline = deadline;
-        self
-    }
-
     /// Runs it in the pod's only container, until it has ended or the stream is lost.
     pub async fn in_pod(self, ctx: &Ctx, pod: &str) -> Result<Outcome> {
         let words = format!("`{}` in pod `{pod}`", self.command.join(" "));
-        let deadline = self.deadline;
-        tokio::time::timeout(deadline, self.run(ctx, pod))
+        tokio::time::timeout(DEADLINE, self.run(ctx, pod))
             .await
-            .with_context(|| format!("{words} did not end within {deadline:?}"))?
+            .with_context(|| format!("{words} did not end within {DEADLINE:?}"))?
             .with_context(|| format!("failed to run {words}"))
     }
 
@@ -81,14 +74,13 @@ impl Exec {
         let stdout = process.stdout().context("kube gave no stdout")?;
         let stderr = process.stderr().context("kube gave no stderr")?;
         let stdin = process.stdin();
-        let (stdout, stderr, fed, status) = tokio::join!(
-            read(stdout, self.cap, ended.clone()),
-            read(stderr, self.cap, ended.clone()),
-            feed(stdin, self.stdin.as_deref().unwrap_or_default(), ended.clone()),
-            ended.clone(),
-        );
-        fed.context("failed to feed its input")?;
-        let (stdout, stderr) = (stdout.context("failed to read stdout")?, stderr.context("failed to read stderr")?);
+        let (stdout, stderr, (), status) = tokio::try_join!(
+            read(stdout, self.cap, ended.clone()).map(|read| read.context("failed to read its stdout")),
+            read(stderr, self.cap, ended.clone()).map(|read| read.context("failed to read its stderr")),
+            feed(stdin, self.stdin.as_deref().unwrap_or_default(), ended.clone())
+                .map(|fed| fed.context("failed to feed its stdin")),
+            ended.clone().map(Ok),
+        )?;
         Ok(Outcome { status, stdout, stderr })
     }
 }
@@ -98,7 +90,11 @@ async fn read<F>(mut from: impl AsyncRead + Unpin, cap: usize, ended: Shared<F>)
 where
     F: Future<Output = Option<Status>>,
 {
-    let mut lost = pin!(async { if ended.await.is_some() { std::future::pending().await } });
+    let mut lost = pin!(async {
+        if ended.await.is_some() {
+            std::future::pending().await
+        }
+    });
     let mut bytes = Vec::new();
     loop {
         tokio::select! {
@@ -106,10 +102,7 @@ where
             count = from.read_buf(&mut bytes) => if count? == 0 { return Ok(bytes) },
             () = &mut lost => return Ok(bytes),
         }
-        if bytes.len() > cap {
-            // Nobody reads on, so the command would block for ever: the deadline must not be what ends this.
-            bail!("more than {cap} bytes came");
-        }
+        ensure!(bytes.len() <= cap, "more than {cap} bytes came");
     }
 }
 

@@ -18,7 +18,6 @@ use kube::{
 use crate::{
     Ctx, DEADLINE,
     ctx::TEST_LABEL,
-    report,
     watch::{Watch, Watchable},
 };
 
@@ -75,7 +74,7 @@ async fn left_in(client: &Client, namespace: &str) -> String {
         Err(_) => return text + "(discovery did not answer)\n",
     };
     for (resource, capabilities) in discovery.groups().flat_map(|group| group.recommended_resources()) {
-        // Events outlive what they tell of, and are in the report anyway.
+        // The failed wait has shown them.
         let listable = capabilities.scope == Scope::Namespaced && capabilities.supports_operation(verbs::LIST);
         if !listable || resource.kind == "Event" {
             continue;
@@ -87,7 +86,7 @@ async fn left_in(client: &Client, namespace: &str) -> String {
             Err(_) => _ = writeln!(text, "({} cannot be listed: no answer)", resource.plural),
         }
     }
-    text + &report::events_in(client, namespace).await
+    text
 }
 
 fn left_over(kind: &str, object: &DynamicObject) -> String {

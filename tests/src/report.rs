@@ -88,8 +88,11 @@ fn events(mut events: Vec<Event>, now: Timestamp) -> String {
 /// Old style Events have `lastTimestamp`, new style ones `eventTime`.
 fn last_seen(event: &Event) -> Option<Timestamp> {
     let last = event.last_timestamp.as_ref().map(|time| time.0);
-    last.or(event.event_time.as_ref().map(|time| time.0))
-        .or(event.metadata.creation_timestamp.as_ref().map(|time| time.0))
+    last.or(event.event_time.as_ref().map(|time| time.0)).or(event
+        .metadata
+        .creation_timestamp
+        .as_ref()
+        .map(|time| time.0))
 }
 
 fn age(age: SignedDuration) -> String {
@@ -134,7 +137,11 @@ mod tests {
             reason: Some(reason.into()),
             message: Some("no such volume\n".into()),
             count,
-            involved_object: ObjectReference { kind: Some("Pod".into()), name: Some("box".into()), ..Default::default() },
+            involved_object: ObjectReference {
+                kind: Some("Pod".into()),
+                name: Some("box".into()),
+                ..Default::default()
+            },
             ..Default::default()
         };
         let late = Event { last_timestamp: Some(Time(Timestamp::from_second(998).unwrap())), ..event("Late", Some(3)) };
@@ -143,10 +150,7 @@ mod tests {
         let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(
             lines,
-            [
-                "10.0s ago Warning Early Pod/box: no such volume",
-                "2.0s ago Warning Late Pod/box: no such volume (x3)"
-            ]
+            ["10.0s ago Warning Early Pod/box: no such volume", "2.0s ago Warning Late Pod/box: no such volume (x3)"]
         );
     }
 

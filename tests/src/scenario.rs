@@ -5,7 +5,14 @@
 //! removed however the scenario ends: passed, failed, panicked or past its deadline. There is no way to skip, ignore
 //! or retry one.
 
-use std::{cell::RefCell, collections::BTreeSet, panic::AssertUnwindSafe, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeSet,
+    panic::AssertUnwindSafe,
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Result, anyhow};
 use futures::{FutureExt, future::LocalBoxFuture};
@@ -67,7 +74,8 @@ fn start() -> Result<(Arc<Runtime>, Cluster)> {
 fn trial(runtime: &Arc<Runtime>, cluster: &Cluster, scenario: Scenario) -> Trial {
     let (runtime, cluster) = (runtime.clone(), cluster.clone());
     Trial::test(scenario.name, move || {
-        runtime.block_on(run(cluster, &scenario)).map_err(|error| Failed::from(format!("{error:?}")))
+        RUNS_SCENARIOS.set(true);
+        runtime.block_on(run(cluster, &scenario)).map_err(|error| Failed::from(explain(&error)))
     })
 }
 
@@ -102,23 +110,32 @@ fn sum_up(outcomes: [Result<()>; 3]) -> Result<()> {
         0 => Ok(()),
         1 => errors.into_iter().try_for_each(Err),
         _ => {
-            let texts: Vec<_> = errors.iter().map(|error| format!("{error:?}")).collect();
+            let texts: Vec<_> = errors.iter().map(explain).collect();
             Err(anyhow!(texts.join("\n\nand afterwards: ")))
         }
     }
 }
 
-thread_local! {
-    /// Message and place of this thread's last panic. Only the hook sees the place, and a scenario is polled, and its
-    /// panic caught, on one thread.
-    static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+/// The error and its causes, a line or more each. (anyhow's own form adds a backtrace when `RUST_BACKTRACE` is set: of
+/// the runtime, mostly, and never of the cluster.)
+fn explain(error: &anyhow::Error) -> String {
+    let lines: Vec<_> = error.chain().map(ToString::to_string).collect();
+    lines.join("\n  because: ")
 }
 
+thread_local! {
+    /// Message and place of the last panic of a thread that runs scenarios. Only the hook sees the place; a scenario
+    /// is polled, and its panic caught, on one thread.
+    static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+    static RUNS_SCENARIOS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A scenario's panic is told once, with its failure; any other as always.
 fn remember_panics() {
     let print = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        LAST_PANIC.set(Some(info.to_string()));
-        print(info);
+    std::panic::set_hook(Box::new(move |info| match RUNS_SCENARIOS.get() {
+        true => LAST_PANIC.set(Some(info.to_string())),
+        false => print(info),
     }));
 }
 
@@ -145,5 +162,11 @@ mod tests {
         let error = sum_up([Err(anyhow!("wrong bytes")), Ok(()), Err(anyhow!("namespace stays"))]).unwrap_err();
         assert_eq!(error.to_string(), "wrong bytes\n\nand afterwards: namespace stays");
         assert!(sum_up([Ok(()), Ok(()), Ok(())]).is_ok());
+    }
+
+    #[test]
+    fn a_failure_is_explained_by_its_causes() {
+        let error = anyhow!("connection reset").context("failed to list pods");
+        assert_eq!(explain(&error), "failed to list pods\n  because: connection reset");
     }
 }

@@ -18,7 +18,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{Ctx, report};
 
 /// What can be watched here: every typed object.
-pub trait Watchable: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize + Send + 'static {}
+pub trait Watchable:
+    Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize + Send + 'static
+{
+}
 impl<K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize + Send + 'static> Watchable for K {}
 
 /// One change, with the object as it was after it (for a deletion: last).
@@ -86,7 +89,7 @@ impl<K: Watchable> Watch<K> {
             while !(self.seen.listed && holds(&self.seen)) {
                 self.step().await?;
             }
-            Ok(())
+            anyhow::Ok(())
         };
         match tokio::time::timeout(deadline, watching).await {
             Ok(Ok(())) => Ok(&self.seen),
@@ -156,7 +159,8 @@ impl<K: Watchable> Seen<K> {
     fn replace(&mut self, listed: BTreeMap<String, K>) {
         self.gap = self.listed;
         self.listed = true;
-        let lost: Vec<_> = self.now.values().filter(|object| !listed.contains_key(&object.name_any())).cloned().collect();
+        let lost: Vec<_> =
+            self.now.values().filter(|object| !listed.contains_key(&object.name_any())).cloned().collect();
         lost.into_iter().for_each(|object| self.gone(object));
         for object in listed.into_values() {
             let known = self.now.get(&object.name_any()).and_then(ResourceExt::resource_version);
@@ -188,16 +192,6 @@ impl Ctx {
         let what = format!("{} `{name}` {what}", K::kind(&()));
         let seen = watch.until(deadline, &what, |seen| seen.now.get(name).is_some_and(&mut holds)).await?;
         seen.now.get(name).cloned().context("the object that the predicate held for is not there")
-    }
-
-    /// Watches the one object of that name until it is not there.
-    pub async fn watch_until_gone<K>(&self, deadline: Duration, name: &str) -> Result<()>
-    where
-        K: Watchable + Resource<Scope = NamespaceResourceScope>,
-    {
-        let mut watch = self.watch_by::<K>(watcher::Config::default().fields(&format!("metadata.name={name}")));
-        let what = format!("{} `{name}` is gone", K::kind(&()));
-        watch.until(deadline, &what, |seen| seen.now.is_empty()).await.map(drop)
     }
 
     /// A watch on the scenario's objects with these labels (`app=web`; empty: all). It has listed them when this
@@ -238,7 +232,8 @@ mod tests {
     }
 
     fn words(changes: &[Change<ConfigMap>]) -> Vec<String> {
-        let word = |verb: &str, map: &ConfigMap| format!("{} {verb} {}", map.name_any(), map.resource_version().unwrap());
+        let word =
+            |verb: &str, map: &ConfigMap| format!("{} {verb} {}", map.name_any(), map.resource_version().unwrap());
         changes
             .iter()
             .map(|change| match change {

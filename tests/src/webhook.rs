@@ -9,9 +9,9 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{
+    Request, Response, StatusCode,
     body::{Bytes, Incoming},
     server::conn::http1,
     service::service_fn,
