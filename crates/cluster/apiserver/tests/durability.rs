@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use boathook_apiserver::store::{CommitError, Expect, Key, OpenError, Prefix, Store, Stored, WatchError, Write};
 use serde_json::{Value, json};
@@ -131,13 +132,17 @@ async fn a_damaged_file_is_refused_and_left_as_it_is() {
     drop(store);
     let whole = fs::read(dir.file()).unwrap();
     let text = whole.windows(9).position(|window| window == b"some text").unwrap();
-    let unquoted = text - 1;
-    let truncated = whole[..whole.len() / 2].to_vec();
-    let mut garbled = whole.clone();
-    garbled[unquoted] = b'#';
-    let mut header = whole.clone();
-    header[9..320].fill(0xff);
-    for (what, content) in [("truncated", truncated), ("garbled", garbled), ("header", header)] {
+    let with = |damage: fn(&mut Vec<u8>, usize)| {
+        let mut content = whole.clone();
+        damage(&mut content, text);
+        content
+    };
+    for (what, content) in [
+        ("truncated", with(|content, _| content.truncate(content.len() / 2))),
+        ("another text, still JSON", with(|content, text| content[text] = b'S')),
+        ("a page begins otherwise", with(|content, text| content[text / 4096 * 4096] ^= 0xff)),
+        ("header", with(|content, _| content[9..320].fill(0xff))),
+    ] {
         fs::write(dir.file(), &content).unwrap();
         let refused = Store::open(&dir.0).err();
         assert!(
@@ -182,7 +187,8 @@ async fn writers_that_race_for_one_object_all_count_and_watchers_see_each_write(
         .collect();
     let mut watcher = store.watch(Prefix::everywhere("pods"), Some(begun.revision)).unwrap();
     for count in 1..=WRITERS * EACH {
-        let event = watcher.next().await.unwrap();
+        let next = tokio::time::timeout(Duration::from_secs(60), watcher.next()).await;
+        let event = next.expect("every write is seen").unwrap();
         assert_eq!((event.revision, &event.object["spec"]), (begun.revision + count, &json!(count)));
     }
     for writer in writers {

@@ -6,9 +6,10 @@
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{fmt, io};
+use std::{fmt, io, panic};
 
-use redb::{Builder, Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, TableError};
+use redb::backends::InMemoryBackend;
+use redb::{Builder, Database, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition, TableError};
 use rpds::RedBlackTreeMapSync;
 
 use super::{Key, Stored, View};
@@ -167,21 +168,30 @@ fn builder() -> Builder {
     builder
 }
 
-/// Opening a database for writing writes to it: so it is first read without, unless it was not closed in order and
-/// redb has to mend it first.
+/// redb mends what it opens, and trusts the pages of a file that was closed in order. So a copy in memory is opened
+/// first, checked page by page and read; the file itself only once that went well.
 fn read(path: &Path) -> Result<(Database, View), OpenError> {
-    let why_not = |error: Unreadable| error.at(path);
-    let seen = match builder().open_read_only(path) {
-        Ok(database) => Some(load(&database).map_err(why_not)?),
-        Err(DatabaseError::RepairAborted) => None,
-        Err(error) => return Err(Unreadable::from(error).at(path)),
-    };
+    // Some damage makes redb panic. It has only the copy in its hands.
+    let panicked = |_| Err(Unreadable::Garbled("its pages are not what they should be".to_owned()));
+    let view = panic::catch_unwind(|| read_copy(path)).unwrap_or_else(panicked).map_err(|why| why.at(path))?;
     let database = builder().open(path).map_err(|error| Unreadable::from(error).at(path))?;
-    let view = match seen {
-        Some(view) => view,
-        None => load(&database).map_err(why_not)?,
-    };
     Ok((database, view))
+}
+
+fn read_copy(path: &Path) -> Result<View, Unreadable> {
+    let bytes = fs::read(path)?;
+    if bytes.is_empty() {
+        return Err(Unreadable::Foreign("it is empty".to_owned()));
+    }
+    let copy = InMemoryBackend::new();
+    copy.set_len(bytes.len() as u64)?;
+    copy.write(0, &bytes)?;
+    drop(bytes);
+    let mut database = builder().create_with_backend(copy)?;
+    if !database.check_integrity()? {
+        return Err(Unreadable::Garbled("pages do not match their checksums".to_owned()));
+    }
+    load(&database)
 }
 
 enum Unreadable {
@@ -216,7 +226,7 @@ impl Unreadable {
     }
 }
 
-fn load(database: &impl ReadableDatabase) -> Result<View, Unreadable> {
+fn load(database: &Database) -> Result<View, Unreadable> {
     let transaction = database.begin_read()?;
     let facts = match transaction.open_table(FACTS) {
         Ok(facts) => facts,

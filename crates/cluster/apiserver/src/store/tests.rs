@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::disk::FIRST_REVISION;
 use super::ring::Ring;
@@ -341,8 +343,10 @@ async fn watchers_that_wait_are_woken_for_every_write_of_many_writers() {
             }
         });
     }
-    store.reached(last).await;
+    let deadline = Duration::from_secs(60);
+    timeout(deadline, store.reached(last)).await.expect("every write is made");
     for watcher in watchers {
-        assert_eq!(watcher.await.unwrap(), (FIRST_REVISION + 1..=last).collect::<Vec<_>>());
+        let seen = timeout(deadline, watcher).await.expect("no watcher sleeps through a write").unwrap();
+        assert_eq!(seen, (FIRST_REVISION + 1..=last).collect::<Vec<_>>());
     }
 }
