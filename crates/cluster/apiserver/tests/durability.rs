@@ -102,6 +102,15 @@ fn a_directory_has_one_store_at_a_time() {
 }
 
 #[test]
+fn a_store_that_was_killed_while_it_was_made_is_made_anew() {
+    let dir = Directory::new("unfinished");
+    fs::create_dir_all(&dir.0).unwrap();
+    fs::write(dir.0.join("objects.redb.new"), [0; 5000]).unwrap();
+    assert!(all(&Store::open(&dir.0).unwrap()).is_empty());
+    assert!(dir.file().exists() && !dir.0.join("objects.redb.new").exists());
+}
+
+#[test]
 fn a_file_of_something_else_is_refused_and_left_as_it_is() {
     let dir = Directory::new("foreign");
     fs::create_dir_all(&dir.0).unwrap();

@@ -11,10 +11,11 @@ use serde_json::Value;
 
 use super::Key;
 
-/// Some 25 MiB of watch history at the usual 3 KiB an object, and half a second of it at the fastest that a disk
-/// takes writes: a watcher that is merely unlucky with the scheduler does not fall off.
+/// Half a second of writes at the fastest that a disk takes them (some 15,000 a second), hours at the usual pace: a
+/// watcher that is merely unlucky with the scheduler does not fall off.
 const EVENTS: usize = 8192;
-/// Superseded objects live on in the ring. Events of large objects are fewer, so that memory stays bounded.
+/// Superseded objects live on in the ring, and one of 2 KiB of text can take 30 KiB of memory. Events of large objects
+/// are fewer, so that memory stays bounded.
 const BYTES: usize = 64 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -261,6 +261,7 @@ proptest! {
             loop {
                 let next: Vec<Key> = view.list(&prefix, pages.last(), Some(page)).map(|(key, _)| key.clone()).collect();
                 prop_assert!(next.len() <= page);
+                prop_assert!(pages.len() <= 2 * count, "pages without end");
                 if next.is_empty() {
                     break;
                 }
@@ -349,4 +350,27 @@ async fn watchers_that_wait_are_woken_for_every_write_of_many_writers() {
         let seen = timeout(deadline, watcher).await.expect("no watcher sleeps through a write").unwrap();
         assert_eq!(seen, (FIRST_REVISION + 1..=last).collect::<Vec<_>>());
     }
+}
+
+/// The next write always comes just when the watcher looks whether there is one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watcher_and_a_writer_that_wait_for_each_other_never_stall() {
+    const ROUNDS: u32 = 5000;
+    let store = Store::in_memory();
+    let mut watcher = store.watch(Prefix::everywhere("pods"), None).unwrap();
+    let (seen, mut turns) = tokio::sync::mpsc::channel(1);
+    let watching = tokio::spawn(async move {
+        for _ in 0..ROUNDS {
+            let event = watcher.next().await.unwrap();
+            seen.send(event.revision).await.unwrap();
+        }
+    });
+    let game = async {
+        for n in 0..ROUNDS {
+            let written = store.commit(create(&Key::new("pods", "a", n.to_string()), n)).await.unwrap();
+            assert_eq!(turns.recv().await, Some(written.revision));
+        }
+    };
+    timeout(Duration::from_secs(60), game).await.expect("no write is slept through");
+    watching.await.unwrap();
 }
