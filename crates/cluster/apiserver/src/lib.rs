@@ -7,3 +7,4 @@
 pub mod object;
 pub mod schema;
 pub mod status;
+pub mod store;
