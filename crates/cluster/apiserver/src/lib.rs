@@ -5,5 +5,6 @@
 //! and never pretends: what it accepts it honours. Where it differs from the real one, it is wrong.
 
 pub mod object;
+pub mod patch;
 pub mod schema;
 pub mod status;
