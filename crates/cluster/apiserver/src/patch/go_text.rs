@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// What `%v` prints: `map[image:x name:web]`, `[a b]`, `<nil>`.
-pub(super) fn print(value: &Value) -> String {
+pub(crate) fn print(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::Bool(value) => value.to_string(),
@@ -20,13 +20,13 @@ pub(super) fn print(value: &Value) -> String {
     }
 }
 
-pub(super) fn print_list(items: &[Value]) -> String {
+pub(crate) fn print_list(items: &[Value]) -> String {
     let items: Vec<String> = items.iter().map(print).collect();
     format!("[{}]", items.join(" "))
 }
 
 /// The name of the Go type that a decoded value has.
-pub(super) fn type_of(value: &Value) -> &'static str {
+pub(crate) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
         Value::Bool(_) => "bool",
@@ -39,7 +39,7 @@ pub(super) fn type_of(value: &Value) -> &'static str {
 }
 
 /// What Go's decoder says of a value that does not fit the type `wanted`.
-pub(super) fn cannot_decode(value: &Value, wanted: &str) -> String {
+pub(crate) fn cannot_decode(value: &Value, wanted: &str) -> String {
     let found = match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

@@ -3,7 +3,7 @@
 //! Pure functions from an object and a patch to the patched object. They refuse with Kubernetes' words; whether the
 //! result is a valid object is for others to say. The fourth patch, server-side apply, is in [`crate::ownership`].
 
-mod go_text;
+pub(crate) mod go_text;
 mod json;
 mod merge;
 mod strategic;
@@ -25,8 +25,8 @@ fn as_object<'a>(patch: &'a Value, prefix: &str) -> Result<&'a Map<String, Value
     patch.as_object().ok_or_else(|| Status::bad_request(format!("{prefix}{}", go_text::cannot_decode(patch, wanted))))
 }
 
-/// Removes the keys whose value is null, at any depth: in a merge, null means absent.
-fn drop_nulls(value: &mut Value) {
+/// Removes the keys whose value is null, at any depth: in a merge, null means absent; in a built-in kind, always.
+pub fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(map) => {
             map.retain(|_, value| !value.is_null());
