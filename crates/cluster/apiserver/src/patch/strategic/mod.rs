@@ -145,7 +145,7 @@ fn delete_scalars(original: &mut Map<String, Value>, name: &str, deleted: &Value
         (_, Value::Null) => {
             original.remove(name);
         }
-        (Some(Value::Array(items)), Value::Array(deleted)) => {
+        (Some(Value::Array(items)), Value::Array(deleted)) if !(items.is_empty() && deleted.is_empty()) => {
             list::check_types(items, deleted)?;
             items.retain(|item| !deleted.contains(item));
         }
@@ -183,10 +183,30 @@ fn merge_ordered_lists<'a>(
             (Some(live), Some(patched)) => list::merge(live.clone(), patched, schema)?,
         };
         list::check_types(live.map_or(&[], Vec::as_slice), patched.map_or(&[], Vec::as_slice))?;
-        let mut ordered = Value::Array(order::arrange(merged, wanted, live.map_or(&[], Vec::as_slice), merge_key)?);
+        let live = live_order(live.map_or(&[], Vec::as_slice), patched.map_or(&[], Vec::as_slice), merge_key);
+        let mut ordered = Value::Array(order::arrange(merged, wanted, &live, merge_key)?);
         drop_nulls(&mut ordered);
         original.insert(name.to_owned(), ordered);
         done.push(name);
     }
     Ok(done)
+}
+
+/// The live order as Kubernetes has it once the patch is merged: new items stand where deleted ones stood, because it
+/// merges into the list that it then takes the order from.
+fn live_order(live: &[Value], patch: &[Value], key: Option<&str>) -> Vec<Value> {
+    let Some(key) = key else { return live.to_vec() };
+    let directive = |item: &Value| item.get(DIRECTIVE).and_then(Value::as_str).map(str::to_owned);
+    let is_deleted = |item: &&Value| {
+        patch.iter().any(|patch| directive(patch).as_deref() == Some("delete") && patch.get(key) == item.get(key))
+    };
+    let mut order: Vec<Value> = live.iter().filter(|item| !is_deleted(item)).cloned().collect();
+    if patch.iter().any(|patch| directive(patch).as_deref() == Some("replace")) {
+        return order;
+    }
+    let deleted = live.len() - order.len();
+    let is_new = |item: &&Value| directive(item).is_none() && !order.iter().any(|live| live.get(key) == item.get(key));
+    let added: Vec<Value> = patch.iter().filter(is_new).take(deleted).cloned().collect();
+    order.extend(added);
+    order
 }

@@ -62,15 +62,22 @@ pub(super) fn check(patch: &[Value], wanted: &[Value], key: Option<&str>) -> Res
     if patch.is_empty() || wanted.is_empty() {
         return Ok(());
     }
-    let mut left = wanted.iter();
-    for item in patch.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
-        if let Some(key) = key {
+    let is_deleted = |item: &Value| item.get(DIRECTIVE).is_some_and(|directive| directive == "delete");
+    let mut left = wanted;
+    for item in patch.iter().filter(|item| !is_deleted(item)) {
+        let is_directive = item.get(DIRECTIVE).is_some();
+        if let (Some(key), false) = (key, is_directive) {
             check_keys(std::slice::from_ref(item), key)?;
         }
-        if !left.any(|wanted| identity(wanted, key) == identity(item, key)) {
-            let (patch, wanted) = (go_text::print_list(patch), go_text::print_list(wanted));
-            let order = "doesn't match $setElementOrder list";
-            return Err(confused(format!("The order in patch list:\n{patch}\n {order}:\n{wanted}\n")));
+        let found = left.iter().position(|wanted| is_directive || identity(wanted, key) == identity(item, key));
+        match found {
+            Some(_) if is_directive => {}
+            Some(index) => left = &left[index + 1..],
+            None => {
+                let (patch, wanted) = (go_text::print_list(patch), go_text::print_list(wanted));
+                let order = "doesn't match $setElementOrder list";
+                return Err(confused(format!("The order in patch list:\n{patch}\n {order}:\n{wanted}\n")));
+            }
         }
     }
     Ok(())

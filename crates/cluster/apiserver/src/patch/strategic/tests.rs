@@ -98,6 +98,16 @@ fn the_wanted_order_is_kept() {
 }
 
 #[test]
+fn a_new_item_stands_where_a_deleted_one_stood() {
+    let object = json!({"containers": [{"name": "a"}, {"name": "d"}, {"name": "e"}]});
+    let patch = json!({
+        "$setElementOrder/containers": [{"name": "c"}, {"name": "a"}],
+        "containers": [{"name": "c"}, {"name": "d", "$patch": "delete"}],
+    });
+    assert_eq!(names(&strategic(&object, &patch, &schema()).unwrap()), ["e", "c", "a"]);
+}
+
+#[test]
 fn what_kubectl_sends_to_remove_an_item_and_a_field() {
     let patch = json!({
         "labels": {"x": null},
