@@ -13,8 +13,13 @@ use crate::status::Status;
 pub(super) type Conflicts = BTreeMap<Owner, FieldSet>;
 
 pub(super) fn status(conflicts: &Conflicts) -> Status {
+    let mut conflicts: Vec<_> = conflicts.iter().collect();
+    // The order of their JSON texts, in which a subresource comes before the end.
+    conflicts.sort_by_key(|(Owner { manager, operation, api_version, subresource }, _)| {
+        (manager, operation, api_version, subresource.is_empty(), subresource)
+    });
     let told: Vec<(String, Vec<String>)> = conflicts
-        .iter()
+        .into_iter()
         .map(|(owner, fields)| (name(owner), fields.paths().iter().map(|path| path_text(path)).collect()))
         .collect();
     let causes = told.iter().flat_map(|(owner, paths)| {

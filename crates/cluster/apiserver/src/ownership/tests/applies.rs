@@ -215,6 +215,21 @@ fn each_door_owns_only_what_can_be_written_through_it() {
 }
 
 #[test]
+fn conflicts_through_a_subresource_are_told_before_those_of_the_same_manager() {
+    let mut server = Server::new();
+    server.apply("m", json!({"data": {"a": "1"}}));
+    server.subresource = "status";
+    server.apply("m", json!({"metadata": {"labels": {"d": "1"}}}));
+    server.subresource = "";
+    let status = server.refuses("x", json!({"metadata": {"labels": {"d": "2"}}, "data": {"a": "2"}}));
+    let wanted = "Apply failed with 2 conflicts: conflicts with \"m\" with subresource \"status\":\n\
+                  - .metadata.labels.d\n\
+                  conflicts with \"m\":\n\
+                  - .data.a";
+    assert_eq!(status.message, wanted);
+}
+
+#[test]
 fn what_cannot_be_applied_is_refused_in_kubernetes_words() {
     let mut server = Server::new();
     server.apply("a", json!({"data": {"k": "1"}}));
