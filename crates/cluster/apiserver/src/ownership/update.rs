@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::compare::Comparison;
 use super::conflict::Conflicts;
+use super::element::Element;
 use super::field_set::FieldSet;
 use super::managed::{self, Managed, Operation, Owned, Owner};
 use super::place::Place;
@@ -47,15 +48,27 @@ pub(super) fn note_changes(
 ) {
     let comparison = compare(old, new, tracked);
     take_from_others(managed, None, &comparison);
-    let changed = comparison.written().without(tracked.reset).difference(&never_owned());
-    if !changed.is_empty() {
+    let changed = comparison.written().difference(&never_owned());
+    let is_scale = writer.subresource == "scale";
+    // In a Scale, no replicas at all is an absent field: nobody's.
+    let is_nobodys = is_scale && changed.paths().iter().all(|path| is_zero(new, path));
+    if !changed.is_empty() && !is_nobodys {
         let owner = Owner::new(writer.manager, Operation::Update, tracked.api_version, writer.subresource);
         let before = managed.get(&owner).map(|owned| owned.fields.clone()).unwrap_or_default();
-        let time = Some(writer.now.to_owned());
+        // Kubernetes loses the time on the way from the Scale back to the object.
+        let time = (!is_scale).then(|| writer.now.to_owned());
         let api_version = tracked.api_version.to_owned();
         managed.insert(owner, Owned { fields: changed.union(&before), api_version, time });
     }
     put_oldest_together(managed);
+}
+
+fn is_zero(object: &Value, path: &[Element]) -> bool {
+    let found = path.iter().try_fold(object, |value, element| match element {
+        Element::Field(name) => value.get(name),
+        Element::Key(_) | Element::Value(_) | Element::Index(_) => None,
+    });
+    found.is_some_and(|value| *value == 0)
 }
 
 pub(super) fn compare(old: &Value, new: &Value, tracked: &Tracked<'_>) -> Comparison {

@@ -85,6 +85,18 @@ fn the_creator_owns_what_the_kinds_go_type_does_not_have_by_itself() {
 }
 
 #[test]
+fn scaling_takes_the_replicas_at_no_time_and_scaling_to_zero_leaves_them_to_nobody() {
+    let mut server = Server::new();
+    server.write("creator", |new| new["spec"] = json!({"replicas": 1, "tags": ["a"]}));
+    server.subresource = "scale";
+    server.write("kubectl", |new| new["spec"]["replicas"] = json!(2));
+    assert_eq!(server.owners()[0], owner("kubectl Update scale -", json!({"f:spec": {"f:replicas": {}}})));
+    server.write("kubectl", |new| new["spec"]["replicas"] = json!(0));
+    let creators = json!({"f:spec": {"f:tags": {".": {}, "v:\"a\"": {}}}});
+    assert_eq!(server.owners(), [owner("creator Update 00", creators)]);
+}
+
+#[test]
 fn the_oldest_updaters_become_one() {
     let mut server = Server::new();
     server.write("m00", |new| new["data"] = json!({"a": "1"}));
