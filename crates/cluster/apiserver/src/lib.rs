@@ -5,6 +5,8 @@
 //! and never pretends: what it accepts it honours. Where it differs from the real one, it is wrong.
 
 pub mod object;
+pub mod ownership;
+pub mod patch;
 pub mod schema;
 pub mod status;
 pub mod store;

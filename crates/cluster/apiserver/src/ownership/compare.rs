@@ -1,0 +1,147 @@
+//! What a write changed: the fields that are new, different or gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::element::Element;
+use super::field_set::FieldSet;
+use super::place::{Form, Place};
+
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Comparison {
+    pub(super) removed: FieldSet,
+    pub(super) modified: FieldSet,
+    pub(super) added: FieldSet,
+}
+
+impl Comparison {
+    pub(super) fn of(old: &Value, new: &Value, place: Place<'_>) -> Self {
+        let mut walk = Walk { comparison: Self::default(), path: Vec::new() };
+        walk.compare(Some(old), Some(new), place);
+        walk.comparison
+    }
+
+    /// Without the changes in `fields` and below.
+    pub(super) fn without(self, fields: &FieldSet) -> Self {
+        Self {
+            removed: self.removed.without(fields),
+            modified: self.modified.without(fields),
+            added: self.added.without(fields),
+        }
+    }
+
+    pub(super) fn written(&self) -> FieldSet {
+        self.modified.union(&self.added)
+    }
+}
+
+struct Walk {
+    comparison: Comparison,
+    path: Vec<Element>,
+}
+
+/// Whether a place turned out to be a leaf, and so was recorded already.
+#[derive(PartialEq)]
+enum Seen {
+    AsLeaf,
+    Inside,
+}
+
+impl Walk {
+    fn compare(&mut self, old: Option<&Value>, new: Option<&Value>, place: Place<'_>) {
+        let seen = match (old.map(|old| place.form(old)), new.map(|new| place.form(new))) {
+            (None, None) => return,
+            (Some(form), None) | (None, Some(form)) => self.compare_as(form, old, new, place),
+            (Some(before), Some(after)) if before == after => self.compare_as(after, old, new, place),
+            // A value of another type: gone as what it was, new as what it is.
+            (Some(before), Some(after)) => {
+                self.compare_as(before, old, new, place);
+                self.compare_as(after, old, new, place)
+            }
+        };
+        match (old, new) {
+            (None, _) if seen == Seen::Inside => self.comparison.added.insert(&self.path),
+            (_, None) if seen == Seen::Inside => self.comparison.removed.insert(&self.path),
+            (_, _) => {}
+        }
+    }
+
+    fn compare_as(&mut self, form: Form<'_>, old: Option<&Value>, new: Option<&Value>, place: Place<'_>) -> Seen {
+        match form {
+            Form::Leaf => self.leaf(old, new),
+            Form::Map => {
+                let (before, after) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
+                if before.is_none_or(Map::is_empty) && after.is_none_or(Map::is_empty) {
+                    return self.leaf(old, new);
+                }
+                self.maps(before, after, place);
+                Seen::Inside
+            }
+            Form::Set | Form::Keyed(_) => {
+                let (before, after) = (old.and_then(Value::as_array), new.and_then(Value::as_array));
+                if before.is_none_or(Vec::is_empty) && after.is_none_or(Vec::is_empty) {
+                    return self.leaf(old, new);
+                }
+                self.lists(form, before, after, place);
+                Seen::Inside
+            }
+        }
+    }
+
+    fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) -> Seen {
+        match (old, new) {
+            (None, _) => self.comparison.added.insert(&self.path),
+            (_, None) => self.comparison.removed.insert(&self.path),
+            (Some(old), Some(new)) if old != new => self.comparison.modified.insert(&self.path),
+            (Some(_), Some(_)) => {}
+        }
+        Seen::AsLeaf
+    }
+
+    fn maps(&mut self, old: Option<&Map<String, Value>>, new: Option<&Map<String, Value>>, place: Place<'_>) {
+        let names: BTreeSet<&String> = old.into_iter().chain(new).flat_map(Map::keys).collect();
+        for name in names {
+            let (before, after) = (old.and_then(|map| map.get(name)), new.and_then(|map| map.get(name)));
+            self.path.push(Element::field(name));
+            self.compare(before, after, place.field(name));
+            self.path.pop();
+        }
+    }
+
+    fn lists(&mut self, form: Form<'_>, old: Option<&Vec<Value>>, new: Option<&Vec<Value>>, place: Place<'_>) {
+        let mut items: BTreeMap<Element, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
+        for item in old.into_iter().flatten() {
+            if let Ok(element) = place.element(form, item) {
+                items.entry(element).or_default().0.push(item);
+            }
+        }
+        for item in new.into_iter().flatten() {
+            if let Ok(element) = place.element(form, item) {
+                items.entry(element).or_default().1.push(item);
+            }
+        }
+        for (element, (before, after)) in items {
+            self.path.push(element);
+            match (before.as_slice(), after.as_slice()) {
+                ([] | [_], [] | [_]) => self.compare(before.first().copied(), after.first().copied(), place.items()),
+                // Items that cannot be told apart are owned together.
+                ([_, _, ..], [_, _, ..]) if before != after => self.comparison.modified.insert(&self.path),
+                ([_, _, ..], [_, _, ..]) => {}
+                ([_, _, ..], _) => {
+                    if let Some(after) = after.first() {
+                        self.compare(None, Some(after), place.items());
+                    }
+                    self.comparison.removed.insert(&self.path);
+                }
+                (_, [_, _, ..]) => {
+                    if let Some(before) = before.first() {
+                        self.compare(Some(before), None, place.items());
+                    }
+                    self.comparison.added.insert(&self.path);
+                }
+            }
+            self.path.pop();
+        }
+    }
+}
