@@ -3,14 +3,34 @@
 //! The tree is made once per kind and shared; everything that looks at an object's fields (pruning, defaulting,
 //! validation, the patches, server-side apply, `kubectl explain`) walks it.
 
+mod builtin;
+mod cel;
+mod cel_check;
+mod decode;
+mod default;
+mod format;
+mod from_openapi;
+mod lists;
+mod prune;
+mod structural;
+mod to_openapi;
+mod validate;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
+pub use self::builtin::{builtin, object_meta};
+pub use self::cel::Rules;
+pub use self::decode::{decode_check, decode_check_metadata};
+pub use self::prune::{strict_decoding_error, unknown_field};
+
 /// What may stand at one place of an object, and below it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Schema {
+    /// The OpenAPI name of a built-in type (`io.k8s.api.core.v1.PodSpec`); empty elsewhere.
+    pub name: String,
     pub kind: Type,
     pub description: String,
     /// Known fields of an object.
