@@ -117,9 +117,9 @@ fn read(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> O
     let own = schema(places, version, errors);
     let columns = columns(places, version, errors);
     let scale = scale(places, version, errors);
-    let own = Arc::new(own?);
+    let (own, rules) = own?;
+    let own = Arc::new(own);
     let selectable_fields = selectable(places, version, &own, errors);
-    let rules = Rules::compile(&own).expect("a schema is read only if its rules compile");
     Some(Version {
         name,
         served: is_true(version, "served"),
@@ -135,15 +135,15 @@ fn read(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> O
     })
 }
 
-fn schema(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> Option<Schema> {
+fn schema(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> Option<(Schema, Rules)> {
     let Some(openapi) = version.pointer("/schema/openAPIV3Schema").filter(|openapi| openapi.is_object()) else {
         let at = format!("spec.versions[{}].schema.openAPIV3Schema", places.index);
         errors.push(FieldError::required(at, ""));
         return None;
     };
     let at = format!("{}.openAPIV3Schema", places.of("schema", "validation"));
-    match Schema::from_openapi(openapi) {
-        Ok(schema) => Some(schema),
+    match Schema::with_rules(openapi) {
+        Ok(read) => Some(read),
         Err(wrong) => {
             errors.extend(wrong.into_iter().map(|error| FieldError {
                 detail: error.detail.replace("schema within ", &format!("schema within {at}.")),

@@ -6,21 +6,32 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Limits, ListType, Rule, Schema, Type, cel, structural};
+use super::{Limits, ListType, Rule, Rules, Schema, Type, structural};
 use crate::status::FieldError;
 
 impl Schema {
     /// Checks that the schema is structural and its rules compile, then reads it. The fields of errors begin at the
     /// schema (`properties[spec].type`): the caller says where it stands.
     pub fn from_openapi(openapi: &Value) -> Result<Self, Vec<FieldError>> {
-        let mut errors = structural::check(openapi);
+        Self::with_rules(openapi).map(|(schema, _)| schema)
+    }
+
+    /// The same with the compiled rules, which take the longest.
+    pub fn with_rules(openapi: &Value) -> Result<(Self, Rules), Vec<FieldError>> {
+        let errors = structural::check(openapi);
         if !errors.is_empty() {
             return Err(errors);
         }
         let schema = parse(openapi);
-        errors.extend(structural::check_defaults(&schema));
-        errors.extend(cel::Rules::compile(&schema).err().into_iter().flatten());
-        if errors.is_empty() { Ok(schema) } else { Err(errors) }
+        let mut errors = structural::check_defaults(&schema);
+        match Rules::compile(&schema) {
+            Ok(rules) if errors.is_empty() => Ok((schema, rules)),
+            Ok(_) => Err(errors),
+            Err(wrong) => {
+                errors.extend(wrong);
+                Err(errors)
+            }
+        }
     }
 
     /// The same object with Kubernetes' own fields at its root, whatever the schema said of them.

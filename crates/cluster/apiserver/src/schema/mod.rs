@@ -131,3 +131,43 @@ pub struct Rule {
     pub field_path: String,
     pub optional_old_self: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn nested(levels: usize) -> String {
+        format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels))
+    }
+
+    #[test]
+    fn an_object_too_deep_for_the_stack_is_refused_by_the_parser() {
+        assert!(serde_json::from_str::<Value>(&nested(10_000)).is_err());
+    }
+
+    #[test]
+    fn the_deepest_object_that_parses_passes_everywhere() {
+        let mut object = json!({"spec": serde_json::from_str::<Value>(&nested(126)).unwrap()});
+        let openapi = json!({"type": "object", "properties": {"spec": {
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "x-kubernetes-validations": [{"rule": "self == self"}],
+        }}});
+        let schema = Schema::from_openapi(&openapi).unwrap();
+        assert!(schema.prune(&mut object).is_empty());
+        schema.apply_defaults(&mut object);
+        assert_eq!(schema.validate(&object, None), []);
+        assert_eq!(Rules::compile(&schema).unwrap().check(&schema, &object, None), []);
+    }
+
+    #[test]
+    fn a_schema_as_deep_as_a_request_can_be_is_read() {
+        let mut openapi = json!({"type": "string"});
+        for _ in 0..60 {
+            openapi = json!({"type": "object", "properties": {"a": openapi}});
+        }
+        let schema = Schema::from_openapi(&openapi).unwrap();
+        assert_eq!(schema.to_openapi(), openapi);
+    }
+}

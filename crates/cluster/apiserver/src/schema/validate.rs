@@ -25,7 +25,8 @@ impl Schema {
 }
 
 fn check(schema: &Schema, value: &Value, old: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
-    if old == Some(value) || (value.is_null() && schema.nullable) {
+    // Kubernetes' own types (metadata) are decoded, not validated.
+    if old == Some(value) || (value.is_null() && schema.nullable) || !schema.name.is_empty() {
         return;
     }
     combinations(schema, value, old, path, errors);
@@ -185,7 +186,7 @@ fn nearest(attempts: Vec<Vec<FieldError>>) -> Vec<FieldError> {
 
 /// Sets and map-like lists hold nothing twice. An update that does not touch such a list is not held against it.
 fn duplicates(schema: &Schema, value: &Value, old: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
-    if old == Some(value) {
+    if old == Some(value) || !schema.name.is_empty() {
         return;
     }
     match value {
@@ -297,9 +298,11 @@ fn too_many(path: &str, count: u64, most: u64) -> FieldError {
 /// Patterns are compiled once: they come from schemas that were accepted, so there are few.
 fn matches_pattern(pattern: &str, text: &str) -> bool {
     static COMPILED: LazyLock<Mutex<HashMap<String, Option<Regex>>>> = LazyLock::new(Mutex::default);
-    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
-    let regex = compiled.entry(pattern.to_owned()).or_insert_with(|| Regex::new(pattern).ok());
-    regex.as_ref().is_none_or(|regex| regex.is_match(text))
+    let regex = {
+        let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        compiled.entry(pattern.to_owned()).or_insert_with(|| Regex::new(pattern).ok()).clone()
+    };
+    regex.is_none_or(|regex| regex.is_match(text))
 }
 
 #[cfg(test)]

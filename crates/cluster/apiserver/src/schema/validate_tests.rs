@@ -198,3 +198,17 @@ fn what_an_update_leaves_alone_is_not_checked_again() {
     assert_eq!(schema.validate(&new, Some(&old)).len(), 1);
     assert_eq!(schema.validate(&old, None).len(), 4);
 }
+
+#[test]
+fn snapshots_are_held_against_their_schema_but_metadata_is_not() {
+    let schema = super::super::builtin("snapshot.storage.k8s.io", "v1", "VolumeSnapshot").unwrap();
+    let mut object = json!({"metadata": {"ownerReferences": [{"kind": "A"}]}, "spec": {"source": {}}});
+    assert_eq!(schema.validate(&object, None), []);
+    object["spec"] = json!({"volumeSnapshotClassName": 1});
+    let said: Vec<String> = schema.validate(&object, None).iter().map(FieldError::to_string).collect();
+    let wanted = [
+        "spec.source: Required value",
+        r#"spec.volumeSnapshotClassName: Invalid value: "integer": spec.volumeSnapshotClassName in body must be of type string: "integer""#,
+    ];
+    assert_eq!(said, wanted);
+}
