@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::prune::join;
 use super::validate::{json_type, old_item};
-use super::{Rule, Schema, Type, cel_check, format};
+use super::{Rule, Schema, Type, cel_check, cel_optional, format};
 use crate::status::{FieldError, FieldErrorKind};
 
 /// The longest rule that is compiled, and the stack that the parser needs for the worst of that length.
@@ -189,7 +189,8 @@ impl Compiled {
             field: join(at, field),
             detail: format!("Invalid value: {as_written}: {why}"),
         };
-        let condition = parse(&rule.rule).and_then(|condition| {
+        let condition = parse(&rule.rule).and_then(|mut condition| {
+            cel_optional::rewrite(&mut condition, rule.optional_old_self);
             cel_check::check(&condition, &rule.rule, schema, rule.optional_old_self)?;
             Ok(condition)
         });
@@ -215,7 +216,8 @@ impl Compiled {
         let message = match rule.message_expression.trim() {
             "" => None,
             source => {
-                let message = parse(source).and_then(|message| {
+                let message = parse(source).and_then(|mut message| {
+                    cel_optional::rewrite(&mut message, rule.optional_old_self);
                     cel_check::check(&message, source, schema, rule.optional_old_self)?;
                     Ok(message)
                 });

@@ -98,6 +98,33 @@ fn an_optional_old_value_is_asked_for() {
 }
 
 #[test]
+fn optional_fields_are_absent_or_carried_through() {
+    let deep = json!({"type": "object", "properties": {"b": {"type": "integer"}, "m": {"type": "object", "additionalProperties": {"type": "integer"}}}});
+    let schema = schema(
+        json!({"type": "object", "properties": {"x": {"type": "integer"}, "a": deep}, "x-kubernetes-validations": [
+            {"rule": "self.?x.orValue(9) > 3", "message": "x"},
+            {"rule": "self.?a.b.orValue(9) > 3", "message": "ab"},
+            {"rule": "self.?a.?m[?'k'].orValue(9) > 3", "message": "amk"},
+            {"rule": "!self.?x.hasValue() || self.x != 4", "message": "four"},
+            {"rule": "oldSelf.?x.orValue(0) <= self.?x.orValue(0)", "message": "grows", "optionalOldSelf": true},
+            {"rule": "oldSelf.a.b.orValue(0) <= self.?a.b.orValue(9)", "message": "grows too", "optionalOldSelf": true},
+        ]}),
+    );
+    let none: [&str; 0] = [];
+    assert_eq!(said(&schema, json!({}), None), none);
+    assert_eq!(said(&schema, json!({"a": {}}), None), none);
+    assert_eq!(said(&schema, json!({"x": 5, "a": {"b": 5, "m": {"k": 5}}}), None), none);
+    let all = ["spec: Invalid value: x", "spec: Invalid value: ab", "spec: Invalid value: amk"];
+    assert_eq!(said(&schema, json!({"x": 1, "a": {"b": 1, "m": {"k": 1}}}), None), all);
+    assert_eq!(said(&schema, json!({"x": 4}), None), ["spec: Invalid value: four"]);
+    let old = json!({"x": 8, "a": {"b": 8}});
+    assert_eq!(
+        said(&schema, json!({"x": 7, "a": {"b": 7}}), Some(old)),
+        ["spec: Invalid value: grows", "spec: Invalid value: grows too"]
+    );
+}
+
+#[test]
 fn a_rule_that_a_value_broke_before_does_not_stop_an_update_elsewhere() {
     let schema = schema(json!({"type": "object", "properties": {
         "a": {"type": "integer", "x-kubernetes-validations": [{"rule": "self < 5"}]}, "b": {"type": "string"},

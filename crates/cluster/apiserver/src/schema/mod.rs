@@ -6,6 +6,7 @@
 mod builtin;
 mod cel;
 mod cel_check;
+mod cel_optional;
 mod decode;
 mod default;
 mod format;
