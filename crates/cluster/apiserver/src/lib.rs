@@ -4,6 +4,7 @@
 //! Boathook's flows and a newcomer with kubectl touch, answers the rest as Kubernetes answers an unknown resource,
 //! and never pretends: what it accepts it honours. Where it differs from the real one, it is wrong.
 
+pub mod crd;
 pub mod object;
 pub mod ownership;
 pub mod patch;

@@ -3,14 +3,35 @@
 //! The tree is made once per kind and shared; everything that looks at an object's fields (pruning, defaulting,
 //! validation, the patches, server-side apply, `kubectl explain`) walks it.
 
+mod builtin;
+mod cel;
+mod cel_check;
+mod cel_optional;
+mod decode;
+mod default;
+mod format;
+mod from_openapi;
+mod lists;
+mod prune;
+mod structural;
+mod to_openapi;
+mod validate;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
+pub use self::builtin::{builtin, object_meta};
+pub use self::cel::Rules;
+pub use self::decode::{decode_check, decode_check_metadata};
+pub use self::prune::{strict_decoding_error, unknown_field};
+
 /// What may stand at one place of an object, and below it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Schema {
+    /// The OpenAPI name of a built-in type (`io.k8s.api.core.v1.PodSpec`); empty elsewhere.
+    pub name: String,
     pub kind: Type,
     pub description: String,
     /// Known fields of an object.
@@ -110,4 +131,44 @@ pub struct Rule {
     pub reason: String,
     pub field_path: String,
     pub optional_old_self: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn nested(levels: usize) -> String {
+        format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels))
+    }
+
+    #[test]
+    fn an_object_too_deep_for_the_stack_is_refused_by_the_parser() {
+        assert!(serde_json::from_str::<Value>(&nested(10_000)).is_err());
+    }
+
+    #[test]
+    fn the_deepest_object_that_parses_passes_everywhere() {
+        let mut object = json!({"spec": serde_json::from_str::<Value>(&nested(126)).unwrap()});
+        let openapi = json!({"type": "object", "properties": {"spec": {
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "x-kubernetes-validations": [{"rule": "self == self"}],
+        }}});
+        let schema = Schema::from_openapi(&openapi).unwrap();
+        assert!(schema.prune(&mut object).is_empty());
+        schema.apply_defaults(&mut object);
+        assert_eq!(schema.validate(&object, None), []);
+        assert_eq!(Rules::compile(&schema).unwrap().check(&schema, &object, None), []);
+    }
+
+    #[test]
+    fn a_schema_as_deep_as_a_request_can_be_is_read() {
+        let mut openapi = json!({"type": "string"});
+        for _ in 0..60 {
+            openapi = json!({"type": "object", "properties": {"a": openapi}});
+        }
+        let schema = Schema::from_openapi(&openapi).unwrap();
+        assert_eq!(schema.to_openapi(), openapi);
+    }
 }

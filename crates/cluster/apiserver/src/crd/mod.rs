@@ -1,0 +1,180 @@
+//! CustomResourceDefinitions: what they define, read once into a [`Definition`] that cannot be wrong.
+//!
+//! What Kubernetes refuses is refused in its words. What Kubernetes takes and this server does not serve (webhook
+//! conversion) is refused too, and what it does not check is warned of ([`Definition::warnings`]).
+
+mod names;
+mod status;
+mod version;
+
+use serde_json::{Value, json};
+
+pub use names::Names;
+pub use version::{PrinterColumn, ScalePaths, Version};
+
+use crate::object::{self, map_mut, text};
+use crate::status::FieldError;
+
+/// A custom kind: its names, its place and its versions.
+#[derive(Debug)]
+pub struct Definition {
+    pub group: String,
+    pub names: Names,
+    pub namespaced: bool,
+    /// Served or not, in the order of the definition. Exactly one is the storage version.
+    pub versions: Vec<Version>,
+    /// What the author is to be told in `Warning:` headers.
+    pub warnings: Vec<String>,
+}
+
+impl Definition {
+    /// Reads a CRD object, or says all that is wrong with it. Whether the object's fields have the right types was
+    /// checked before ([`crate::schema::decode_check`]).
+    pub fn from_crd(crd: &Value) -> Result<Self, Vec<FieldError>> {
+        let spec = &crd["spec"];
+        let mut errors = Vec::new();
+        let names = Names::read(spec);
+        names::check(crd, &names, &mut errors);
+        check_storage(spec, &mut errors);
+        check_conversion(spec, &mut errors);
+        let group = text(spec, "/group").to_owned();
+        let versions = version::read_all(spec, &group, &names.kind, &mut errors);
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let mut warnings: Vec<String> = Vec::new();
+        for warning in versions.iter().flat_map(|version| version.schema.warnings()) {
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+        Ok(Self { group, names, namespaced: text(spec, "/scope") == "Namespaced", versions, warnings })
+    }
+
+    pub fn served(&self) -> impl Iterator<Item = &Version> {
+        self.versions.iter().filter(|version| version.served)
+    }
+
+    /// The version that objects are stored in.
+    pub fn storage(&self) -> &Version {
+        self.versions.iter().find(|version| version.storage).expect("a definition has one, or is refused")
+    }
+
+    /// The definition's name: `things.example.com`.
+    pub fn name(&self) -> String {
+        format!("{}.{}", self.names.plural, self.group)
+    }
+}
+
+/// Fills what Kubernetes fills in a CRD that is written.
+pub fn default_crd(crd: &mut Value) {
+    let kind = text(crd, "/spec/names/kind").to_owned();
+    let spec = map_mut(map_mut(crd).entry("spec").or_insert(Value::Null));
+    let names = map_mut(spec.entry("names").or_insert(Value::Null));
+    if !kind.is_empty() {
+        let mut fill = |field: &str, value: String| {
+            if names.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
+                names.insert(field.to_owned(), value.into());
+            }
+        };
+        fill("singular", kind.to_lowercase());
+        fill("listKind", format!("{kind}List"));
+    }
+    spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
+}
+
+fn check_storage(spec: &Value, errors: &mut Vec<FieldError>) {
+    let versions: Vec<&Value> = spec["versions"].as_array().into_iter().flatten().collect();
+    // As Kubernetes prints its own type.
+    let written = || {
+        let version = |version: &&Value| {
+            format!(
+                "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":null,\"Schema\":null,\
+                 \"Subresources\":null,\"AdditionalPrinterColumns\":null,\"SelectableFields\":null}}",
+                version["name"],
+                is_true(version, "served"),
+                is_true(version, "storage"),
+                is_true(version, "deprecated")
+            )
+        };
+        format!("[{}]", versions.iter().map(version).collect::<Vec<_>>().join(","))
+    };
+    let mut refuse = |why: &str| {
+        let mut error = FieldError::invalid("spec.versions", &Value::Null, why);
+        error.detail = format!("Invalid value: {}: {why}", written());
+        errors.push(error);
+    };
+    let mut seen: Vec<&Value> = Vec::new();
+    for version in &versions {
+        if seen.contains(&&version["name"]) {
+            refuse("must contain unique version names");
+        }
+        seen.push(&version["name"]);
+    }
+    let stored: Vec<&Value> =
+        versions.iter().filter(|version| is_true(version, "storage")).map(|version| &version["name"]).collect();
+    match stored.as_slice() {
+        [_] => {}
+        [] => {
+            refuse("must have exactly one version marked as storage version");
+            let why = "must have at least one stored version";
+            errors.push(FieldError::invalid("status.storedVersions", &Value::Null, why));
+        }
+        [first, .., last] => {
+            refuse("must have exactly one version marked as storage version");
+            let why = format!("must have the storage version {}", last.as_str().unwrap_or_default());
+            errors.push(FieldError::invalid("status.storedVersions", &json!([first]), &why));
+        }
+    }
+}
+
+fn check_conversion(spec: &Value, errors: &mut Vec<FieldError>) {
+    match text(spec, "/conversion/strategy") {
+        "" | "None" => {}
+        "Webhook" => {
+            let why = "conversion by webhook is not served by this cluster";
+            errors.push(FieldError::forbidden("spec.conversion.strategy", why));
+        }
+        other => {
+            errors.push(FieldError::not_supported("spec.conversion.strategy", &other.into(), &["None", "Webhook"]));
+        }
+    }
+    if is_true(spec, "preserveUnknownFields") {
+        let why =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        errors.push(FieldError::invalid("spec.preserveUnknownFields", &Value::Bool(true), why));
+    }
+}
+
+fn is_true(value: &Value, key: &str) -> bool {
+    value.get(key) == Some(&Value::Bool(true))
+}
+
+/// What an update of a CRD may not do, whatever its new text: change what an established one is, or drop a version
+/// that objects are stored in.
+pub fn check_update(old: &Value, new: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if status::is_established(old) {
+        for field in ["group", "scope", "names.kind", "names.plural"] {
+            let at = |crd: &Value| text(crd, &format!("/spec/{}", field.replace('.', "/"))).to_owned();
+            if at(old) != at(new) {
+                errors.push(FieldError::invalid(format!("spec.{field}"), &at(new).into(), "field is immutable"));
+            }
+        }
+    }
+    let names: Vec<&Value> =
+        new["spec"]["versions"].as_array().into_iter().flatten().map(|version| &version["name"]).collect();
+    let stored = new.pointer("/status/storedVersions").and_then(Value::as_array).into_iter().flatten();
+    for (index, version) in stored.enumerate().filter(|(_, version)| !names.contains(version)) {
+        let name = version.as_str().unwrap_or_default();
+        let why = format!(
+            "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a \
+             storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+        );
+        errors.push(FieldError::invalid(format!("status.storedVersions[{index}]"), version, &why));
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests;
