@@ -6,4 +6,5 @@
 
 pub mod object;
 pub mod schema;
+pub mod selector;
 pub mod status;
