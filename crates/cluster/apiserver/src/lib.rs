@@ -4,7 +4,10 @@
 //! Boathook's flows and a newcomer with kubectl touch, answers the rest as Kubernetes answers an unknown resource,
 //! and never pretends: what it accepts it honours. Where it differs from the real one, it is wrong.
 
+pub mod accept;
 pub mod object;
 pub mod schema;
 pub mod selector;
 pub mod status;
+pub mod table;
+pub mod time;
