@@ -5,6 +5,7 @@
 //! and never pretends: what it accepts it honours. Where it differs from the real one, it is wrong.
 
 pub mod accept;
+pub mod discovery;
 pub mod object;
 pub mod schema;
 pub mod selector;
