@@ -7,6 +7,7 @@
 pub mod accept;
 pub mod discovery;
 pub mod object;
+pub mod openapi;
 pub mod schema;
 pub mod selector;
 pub mod status;

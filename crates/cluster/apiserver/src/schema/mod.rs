@@ -11,6 +11,8 @@ use serde_json::Value;
 /// What may stand at one place of an object, and below it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Schema {
+    /// The OpenAPI name of a built-in type (`io.k8s.api.core.v1.PodSpec`); empty elsewhere.
+    pub name: String,
     pub kind: Type,
     pub description: String,
     /// Known fields of an object.
