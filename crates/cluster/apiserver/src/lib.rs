@@ -6,6 +6,7 @@
 
 pub mod accept;
 pub mod discovery;
+pub mod metadata_only;
 pub mod object;
 pub mod openapi;
 pub mod schema;

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 pub use column::Column;
 pub use json_path::JsonPath;
 
+use crate::metadata_only::partial;
 use crate::object;
 use crate::status::{FieldError, Result, Status};
 use builtin::BuiltIn;
@@ -115,8 +116,8 @@ impl Printer {
         let marks_end = object.pointer("/metadata/annotations/k8s.io~1initial-events-end").is_some();
         let included = match include {
             Include::Object => object.clone(),
-            Include::Metadata => partial_metadata(object),
-            Include::None if marks_end => partial_metadata(object),
+            Include::Metadata => partial(object),
+            Include::None if marks_end => partial(object),
             Include::None => Value::Null,
         };
         let mut row = json!({"cells": cells, "object": included});
@@ -127,12 +128,6 @@ impl Printer {
         }
         row
     }
-}
-
-/// An object of which only the metadata is told.
-pub fn partial_metadata(object: &Value) -> Value {
-    let metadata = object.get("metadata").cloned().unwrap_or_default();
-    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
 }
 
 fn table(metadata: Value, columns: Value, rows: Vec<Value>) -> Value {
