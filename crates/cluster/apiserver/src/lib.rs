@@ -4,10 +4,17 @@
 //! Boathook's flows and a newcomer with kubectl touch, answers the rest as Kubernetes answers an unknown resource,
 //! and never pretends: what it accepts it honours. Where it differs from the real one, it is wrong.
 
+pub mod accept;
 pub mod crd;
+pub mod discovery;
+pub mod metadata_only;
 pub mod object;
+pub mod openapi;
 pub mod ownership;
 pub mod patch;
 pub mod schema;
+pub mod selector;
 pub mod status;
 pub mod store;
+pub mod table;
+pub mod time;
