@@ -4,6 +4,8 @@
 //! Boathook's flows and a newcomer with kubectl touch, answers the rest as Kubernetes answers an unknown resource,
 //! and never pretends: what it accepts it honours. Where it differs from the real one, it is wrong.
 
+pub mod access;
+pub mod admission;
 pub mod object;
 pub mod schema;
 pub mod status;
