@@ -168,10 +168,10 @@ fn gather<'a>(
         return rules;
     }
     let selectors: Vec<LabelSelector> =
-        selectors.iter().filter_map(|selector| LabelSelector::parse(selector).ok()).collect();
+        selectors.iter().filter_map(|selector| LabelSelector::from_object(selector).ok()).collect();
     for selector in &selectors {
         for (&other, &object) in all {
-            if other == name || !selector.matches(object::labels(object)) {
+            if other == name || !selector.matches(object) {
                 continue;
             }
             for rule in gather(other, object, all, seen) {

@@ -1,4 +1,4 @@
-//! A `LabelSelector` object, parsed once and matched against labels.
+//! A `LabelSelector` object, parsed once and matched against the labels of objects.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ enum Requirement {
 
 impl LabelSelector {
     /// An absent selector selects everything, as an empty one does.
-    pub(crate) fn parse(selector: &Value) -> Result<Self, String> {
+    pub(crate) fn from_object(selector: &Value) -> Result<Self, String> {
         let mut requirements = Vec::new();
         for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
             let value = value.as_str().unwrap_or_default().to_owned();
@@ -42,8 +42,12 @@ impl LabelSelector {
         Ok(Self { requirements })
     }
 
-    pub(crate) fn matches<'a>(&self, labels: impl Iterator<Item = (&'a str, &'a str)>) -> bool {
-        let labels: BTreeMap<&str, &str> = labels.collect();
+    pub(crate) fn is_everything(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
+    pub(crate) fn matches(&self, object: &Value) -> bool {
+        let labels: BTreeMap<&str, &str> = object::labels(object).collect();
         self.requirements.iter().all(|(key, requirement)| {
             let value = labels.get(key.as_str()).copied();
             let among = |values: &[String]| value.is_some_and(|value| values.iter().any(|one| one == value));
@@ -64,7 +68,8 @@ mod tests {
     use super::*;
 
     fn selects(selector: Value, labels: &[(&str, &str)]) -> bool {
-        LabelSelector::parse(&selector).unwrap().matches(labels.iter().copied())
+        let labels: BTreeMap<_, _> = labels.iter().copied().collect();
+        LabelSelector::from_object(&selector).unwrap().matches(&json!({"metadata": {"labels": labels}}))
     }
 
     #[test]
@@ -82,6 +87,9 @@ mod tests {
     #[test]
     fn an_unknown_operator_is_an_error() {
         let selector = json!({"matchExpressions": [{"key": "a", "operator": "Near"}]});
-        assert_eq!(LabelSelector::parse(&selector).unwrap_err(), "\"Near\" is not a valid label selector operator");
+        assert_eq!(
+            LabelSelector::from_object(&selector).unwrap_err(),
+            "\"Near\" is not a valid label selector operator"
+        );
     }
 }
