@@ -7,5 +7,6 @@
 pub mod access;
 pub mod admission;
 pub mod object;
+pub mod protobuf;
 pub mod schema;
 pub mod status;
