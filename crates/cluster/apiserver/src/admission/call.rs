@@ -181,8 +181,17 @@ impl Endpoint {
                 CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                     unverified("certificate signed by unknown authority".to_owned())
                 }
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                    unverified(format!("certificate is not valid for {host}"))
+                CertificateError::NotValidForNameContext { presented, .. } => {
+                    // Shown as `DnsName("a")` and `IpAddress(127.0.0.1)`.
+                    let inside =
+                        |name: &String| name.split(['(', ')']).nth(1).unwrap_or(name).trim_matches('"').to_owned();
+                    let names: Vec<String> = presented.iter().map(inside).collect();
+                    let is_ip = |name: &str| name.parse::<std::net::IpAddr>().is_ok();
+                    if is_ip(host) && !names.iter().any(|name| is_ip(name)) {
+                        let why = "because it doesn't contain any IP SANs";
+                        return unverified(format!("cannot validate certificate for {host} {why}"));
+                    }
+                    unverified(format!("certificate is valid for {}, not {host}", names.join(", ")))
                 }
                 CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
                     unverified("certificate has expired or is not yet valid".to_owned())
