@@ -5,6 +5,8 @@
 //! and never pretends: what it accepts it honours. Where it differs from the real one, it is wrong.
 
 pub mod accept;
+pub mod access;
+pub mod admission;
 pub mod crd;
 pub mod discovery;
 pub mod metadata_only;
@@ -12,6 +14,7 @@ pub mod object;
 pub mod openapi;
 pub mod ownership;
 pub mod patch;
+pub mod protobuf;
 pub mod schema;
 pub mod selector;
 pub mod status;
