@@ -1,0 +1,117 @@
+//! The controllers of the embedded cluster, talking to its API server through a [`kube::Client`] like anyone else.
+//!
+//! Each controller is a folder: it observes through a shared [`cache`], decides in pure functions, and acts with calls
+//! that may be repeated. What they do, and say, is what Kubernetes' own controllers do and say.
+
+mod cache;
+mod deployment;
+mod error;
+mod events;
+mod garbage;
+mod key;
+mod kinds;
+mod namespace;
+mod ownership;
+mod pod;
+mod queue;
+mod replica_set;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use kube::runtime::watcher;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use tokio::task::JoinSet;
+
+use self::cache::Cache;
+pub use self::error::Error;
+use self::namespace::furniture;
+
+/// What the controllers cannot ask the API server.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The certificate (PEM) of the authority that signed the API server's: each namespace's `kube-root-ca.crt`.
+    pub root_ca: String,
+}
+
+/// Runs all controllers until the future is dropped; it returns only if one of their tasks ended, which none should.
+pub async fn run(client: Client, options: Options) -> Error {
+    let mut tasks = Tasks { client: client.clone(), running: JoinSet::new() };
+    let (events, write_events) = events::channel(client.clone());
+    tasks.start("events", write_events);
+
+    let (pods, sets, deployments) = (Arc::default(), Arc::default(), Arc::default());
+    let controller = replica_set::Controller::new(client.clone(), Arc::clone(&sets), Arc::clone(&pods), &events);
+    tasks.start("replicaset", controller.run());
+    let controller = deployment::Controller::new(
+        client.clone(),
+        Arc::clone(&deployments),
+        Arc::clone(&sets),
+        Arc::clone(&pods),
+        &events,
+    );
+    tasks.start("deployment", controller.run());
+
+    let (namespaces, accounts, bundles) = (Arc::default(), Arc::default(), Arc::default());
+    tasks.start("namespace", namespace::Controller::new(client.clone(), Arc::clone(&namespaces)).run());
+    let controller = furniture::Controller::new(
+        client.clone(),
+        options.root_ca,
+        Arc::clone(&namespaces),
+        Arc::clone(&accounts),
+        Arc::clone(&bundles),
+    );
+    tasks.start("namespace furniture", controller.run());
+
+    let definitions = Arc::default();
+    tasks.start("garbage collector", garbage::Controller::new(client, Arc::clone(&definitions)).run());
+
+    tasks.follow(pods);
+    tasks.follow(sets);
+    tasks.follow(deployments);
+    tasks.follow(namespaces);
+    tasks.follow_named(accounts, furniture::ACCOUNT);
+    tasks.follow_named(bundles, furniture::ROOT_CA);
+    tasks.follow(definitions);
+    tasks.first_to_end().await
+}
+
+/// Every task of the controllers; they end with it.
+struct Tasks {
+    client: Client,
+    running: JoinSet<&'static str>,
+}
+
+impl Tasks {
+    fn start(&mut self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        self.running.spawn(async move {
+            task.await;
+            name
+        });
+    }
+
+    fn follow<K>(&mut self, cache: Arc<Cache<K>>)
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        self.start("watch", cache.follow(Api::all(self.client.clone()), watcher::Config::default()));
+    }
+
+    /// Only the objects of this name, one in each namespace.
+    fn follow_named<K>(&mut self, cache: Arc<Cache<K>>, name: &str)
+    where
+        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    {
+        let which = watcher::Config::default().fields(&format!("metadata.name={name}"));
+        self.start("watch", cache.follow(Api::all(self.client.clone()), which));
+    }
+
+    async fn first_to_end(mut self) -> Error {
+        match self.running.join_next().await {
+            Some(Ok(name)) => Error::TaskEnded(name),
+            Some(Err(error)) => Error::Other(format!("a controller failed: {error}")),
+            None => Error::TaskEnded("none was started"),
+        }
+    }
+}
