@@ -48,6 +48,10 @@ where
         self.read(|objects| inside(objects.range(Key::new(namespace, "")..)))
     }
 
+    pub(crate) fn all(&self) -> Vec<Arc<K>> {
+        self.read(|objects| objects.values().cloned().collect())
+    }
+
     fn read<T>(&self, look: impl FnOnce(&BTreeMap<Key, Arc<K>>) -> T) -> T {
         look(&self.objects.read().unwrap_or_else(PoisonError::into_inner))
     }

@@ -19,6 +19,11 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn file(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let doing = doing.into();
+        move |source| Self::File { doing, source }
+    }
+
     fn status(&self) -> Option<&kube::core::Status> {
         match self {
             Self::Api(kube::Error::Api(status)) => Some(status),

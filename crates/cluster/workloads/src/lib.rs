@@ -4,6 +4,7 @@
 //! that may be repeated. What they do, and say, is what Kubernetes' own controllers do and say.
 
 mod cache;
+mod classes;
 mod deployment;
 mod error;
 mod events;
@@ -15,8 +16,11 @@ mod ownership;
 mod pod;
 mod queue;
 mod replica_set;
+mod snapshot;
+mod volume;
 
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use kube::runtime::watcher;
@@ -27,12 +31,16 @@ use tokio::task::JoinSet;
 use self::cache::Cache;
 pub use self::error::Error;
 use self::namespace::furniture;
+pub use self::volume::local::PROVISIONER;
+use self::volume::local::Storage;
 
 /// What the controllers cannot ask the API server.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The certificate (PEM) of the authority that signed the API server's: each namespace's `kube-root-ca.crt`.
     pub root_ca: String,
+    /// Where the volumes and snapshots of the class `local` are kept.
+    pub data_dir: PathBuf,
 }
 
 /// Runs all controllers until the future is dropped; it returns only if one of their tasks ended, which none should.
@@ -65,7 +73,20 @@ pub async fn run(client: Client, options: Options) -> Error {
     tasks.start("namespace furniture", controller.run());
 
     let definitions = Arc::default();
-    tasks.start("garbage collector", garbage::Controller::new(client, Arc::clone(&definitions)).run());
+    tasks.start("garbage collector", garbage::Controller::new(client.clone(), Arc::clone(&definitions)).run());
+
+    let storage = Storage { data_dir: options.data_dir };
+    let seen = volume::Seen { pods: Arc::clone(&pods), ..volume::Seen::default() };
+    let controller = volume::Controller::new(client.clone(), seen.clone(), storage.clone(), &events);
+    tasks.start("volume", controller.run());
+    let snapshot_classes = Arc::default();
+    let controller =
+        snapshot::Controller::new(client.clone(), seen.clone(), Arc::clone(&snapshot_classes), storage, &events);
+    tasks.start("snapshot", controller.run());
+    tasks.start("classes", async {
+        classes::make(client).await;
+        std::future::pending().await
+    });
 
     tasks.follow(pods);
     tasks.follow(sets);
@@ -74,6 +95,12 @@ pub async fn run(client: Client, options: Options) -> Error {
     tasks.follow_named(accounts, furniture::ACCOUNT);
     tasks.follow_named(bundles, furniture::ROOT_CA);
     tasks.follow(definitions);
+    tasks.follow(seen.claims);
+    tasks.follow(seen.volumes);
+    tasks.follow(seen.classes);
+    tasks.follow(seen.snapshots);
+    tasks.follow(seen.contents);
+    tasks.follow(snapshot_classes);
     tasks.first_to_end().await
 }
 

@@ -99,7 +99,11 @@ impl Look {
             self.write_status();
         }
         let paused = spec.paused.unwrap_or_default();
-        self.note_revision();
+        if self.note_revision() && !paused {
+            // The changed ReplicaSet brings the next look; the native controller goes no further either (it runs into
+            // a conflict with itself).
+            return;
+        }
         if paused || self.was_scaled() {
             self.scale();
             if paused {
@@ -141,9 +145,10 @@ impl Look {
         self.step(Step::WriteStatus(Box::new(self.deployment.clone())));
     }
 
-    /// Keeps annotations of the template's ReplicaSet, if there is one, and the Deployment's revision up to date.
-    fn note_revision(&mut self) {
-        let Some(new) = self.new else { return };
+    /// Keeps annotations of the template's ReplicaSet, if there is one, and the Deployment's revision up to date; whether
+    /// the ReplicaSet needed it.
+    fn note_revision(&mut self) -> bool {
+        let Some(new) = self.new else { return false };
         let number = revision::highest(&self.old_sets()) + 1;
         let set = &mut self.sets[new];
         let mut changed = revision::note_revision(set, &self.deployment, number);
@@ -157,8 +162,8 @@ impl Look {
         }
         if changed {
             let set = Box::new(set.clone());
-            // The Deployment's own revision follows at the next look, which this change brings.
-            return self.step(Step::Replace(set));
+            self.step(Step::Replace(set));
+            return true;
         }
         let revision = revision::annotation(&set.metadata, revision::REVISION).unwrap_or_default().to_owned();
         let name = set.metadata.name.clone().unwrap_or_default();
@@ -173,6 +178,7 @@ impl Look {
         if changed {
             self.write_status();
         }
+        false
     }
 
     /// Whether the Deployment's size was changed since its ReplicaSets were last scaled.
