@@ -80,6 +80,14 @@ pub(crate) fn gone_is_fine<T>(result: kube::Result<T>) -> Result<()> {
     }
 }
 
+/// For things that are made from a cache: they may be there already, or their namespace may be about to go.
+pub(crate) fn made_is_fine<T>(result: kube::Result<T>) -> Result<()> {
+    match result.map_err(Error::from) {
+        Err(error) if error.already_exists() || error.is_not_found() || error.namespace_is_terminating() => Ok(()),
+        outcome => outcome.map(drop),
+    }
+}
+
 pub(crate) fn log(controller: &'static str, key: &Key, error: &Error) {
     if error.is_conflict() {
         tracing::debug!(controller, %key, "{error}");

@@ -6,6 +6,7 @@
 mod cache;
 mod classes;
 mod deployment;
+mod endpoints;
 mod error;
 mod events;
 mod garbage;
@@ -83,6 +84,15 @@ pub async fn run(client: Client, options: Options) -> Error {
     let controller =
         snapshot::Controller::new(client.clone(), seen.clone(), Arc::clone(&snapshot_classes), storage, &events);
     tasks.start("snapshot", controller.run());
+    let (services, endpoints, slices) = (Arc::default(), Arc::default(), Arc::default());
+    let controller = endpoints::Controller::new(
+        client.clone(),
+        Arc::clone(&services),
+        Arc::clone(&pods),
+        Arc::clone(&endpoints),
+        Arc::clone(&slices),
+    );
+    tasks.start("endpoints", controller.run());
     tasks.start("classes", async {
         classes::make(client).await;
         std::future::pending().await
@@ -92,8 +102,9 @@ pub async fn run(client: Client, options: Options) -> Error {
     tasks.follow(sets);
     tasks.follow(deployments);
     tasks.follow(namespaces);
-    tasks.follow_named(accounts, furniture::ACCOUNT);
-    tasks.follow_named(bundles, furniture::ROOT_CA);
+    // One in each namespace.
+    tasks.follow_some(accounts, watcher::Config::default().fields(&format!("metadata.name={}", furniture::ACCOUNT)));
+    tasks.follow_some(bundles, watcher::Config::default().fields(&format!("metadata.name={}", furniture::ROOT_CA)));
     tasks.follow(definitions);
     tasks.follow(seen.claims);
     tasks.follow(seen.volumes);
@@ -101,6 +112,9 @@ pub async fn run(client: Client, options: Options) -> Error {
     tasks.follow(seen.snapshots);
     tasks.follow(seen.contents);
     tasks.follow(snapshot_classes);
+    tasks.follow(services);
+    tasks.follow(endpoints);
+    tasks.follow_some(slices, endpoints::Controller::own_slices());
     tasks.first_to_end().await
 }
 
@@ -122,15 +136,13 @@ impl Tasks {
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
     {
-        self.start("watch", cache.follow(Api::all(self.client.clone()), watcher::Config::default()));
+        self.follow_some(cache, watcher::Config::default());
     }
 
-    /// Only the objects of this name, one in each namespace.
-    fn follow_named<K>(&mut self, cache: Arc<Cache<K>>, name: &str)
+    fn follow_some<K>(&mut self, cache: Arc<Cache<K>>, which: watcher::Config)
     where
         K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
     {
-        let which = watcher::Config::default().fields(&format!("metadata.name={name}"));
         self.start("watch", cache.follow(Api::all(self.client.clone()), which));
     }
 

@@ -9,7 +9,7 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 
 use crate::cache::Cache;
-use crate::error::{Error, Result};
+use crate::error::{Result, made_is_fine};
 use crate::key::Key;
 use crate::queue::{self, Queue};
 
@@ -77,7 +77,7 @@ impl Controller {
         if self.accounts.get(&Key::new(&key.name, ACCOUNT)).is_none() {
             let api: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &key.name);
             let account = ServiceAccount { metadata: named(ACCOUNT), ..ServiceAccount::default() };
-            made(api.create(&PostParams::default(), &account).await)?;
+            made_is_fine(api.create(&PostParams::default(), &account).await)?;
         }
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &key.name);
         let data = Some([("ca.crt".to_owned(), self.root_ca.clone())].into());
@@ -85,23 +85,15 @@ impl Controller {
             Some(bundle) if bundle.data == data => {}
             Some(bundle) => {
                 let bundle = ConfigMap { data, ..(*bundle).clone() };
-                made(api.replace(ROOT_CA, &PostParams::default(), &bundle).await)?;
+                made_is_fine(api.replace(ROOT_CA, &PostParams::default(), &bundle).await)?;
             }
             None => {
                 let mut metadata = named(ROOT_CA);
                 metadata.annotations = Some([(DESCRIPTION.0.to_owned(), DESCRIPTION.1.to_owned())].into());
                 let bundle = ConfigMap { metadata, data, ..ConfigMap::default() };
-                made(api.create(&PostParams::default(), &bundle).await)?;
+                made_is_fine(api.create(&PostParams::default(), &bundle).await)?;
             }
         }
         Ok(None)
-    }
-}
-
-/// That it is there already, or that its namespace goes, is fine.
-fn made<T>(result: kube::Result<T>) -> Result<()> {
-    match result.map_err(Error::from) {
-        Err(error) if error.already_exists() || error.is_not_found() || error.namespace_is_terminating() => Ok(()),
-        outcome => outcome.map(drop),
     }
 }

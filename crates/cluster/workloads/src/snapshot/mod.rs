@@ -140,8 +140,13 @@ impl Controller {
         }
         match self.begin(&api, key, snapshot).await {
             Err(error) if matches!(error, Error::Other(_)) => {
-                let message = format!("Failed to create snapshot content with error {error}");
-                self.fail(&api, snapshot, "SnapshotContentCreationFailed", &message).await?;
+                let (reason, doing) = if snapshot.spec.volume_snapshot_class_name.is_none() {
+                    ("SetDefaultSnapshotClassFailed", "set default snapshot class")
+                } else {
+                    ("SnapshotContentCreationFailed", "create snapshot content")
+                };
+                let message = format!("Failed to {doing} with error {error}");
+                self.fail(&api, snapshot, reason, &message).await?;
                 Err(error)
             }
             outcome => outcome,
@@ -156,6 +161,8 @@ impl Controller {
         };
         let Some(class) = self.class_of(snapshot)? else { return Ok(()) };
         if snapshot.spec.volume_snapshot_class_name.is_none() {
+            // Which default it is depends on who made the volume.
+            self.bound_claim(&Key::new(&key.namespace, claim))?;
             return patch(api, snapshot, json!({"spec": {"volumeSnapshotClassName": class.metadata.name}})).await;
         }
         if protect(api, snapshot, AS_SOURCE, true).await? {
