@@ -5,6 +5,8 @@ mod proportion;
 mod revision;
 mod rollout;
 mod status;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
