@@ -278,6 +278,11 @@ impl Look {
         }
         let mut shrunk = false;
         for set in &mut old {
+            if spare > 0 && available(set) > size(set) {
+                // Its status lags behind its size: what it calls available is about to go, so nobody can say what is
+                // to spare.
+                return false;
+            }
             let fewer = spare.min(size(set) - available(set));
             if fewer > 0 {
                 self.resize(set, size(set) - fewer);

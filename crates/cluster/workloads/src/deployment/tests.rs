@@ -85,6 +85,18 @@ impl World {
         }
     }
 
+    /// Puts the rollout into a state: revision, size and available pods of each ReplicaSet.
+    fn settle_sizes(&mut self, state: &[(i64, i32, i32)]) {
+        self.step();
+        for (revision, size, available) in state {
+            let of_revision = |set: &&mut ReplicaSet| revision::revision(set) == Some(*revision);
+            let set = self.sets.iter_mut().find(of_revision).unwrap();
+            set.spec.as_mut().unwrap().replicas = Some(*size);
+            let counts = json!({"replicas": available, "readyReplicas": available, "availableReplicas": available});
+            set.status = serde_json::from_value(counts).unwrap();
+        }
+    }
+
     fn settle(&mut self) {
         while self.step() {
             self.pods_follow();
@@ -160,6 +172,20 @@ fn unhealthy_old_pods_are_the_first_to_go() {
     world.set_image("3");
     while world.step() {}
     assert_eq!(world.sizes(), [(1, 3), (2, 0), (3, 1)]);
+}
+
+#[test]
+fn pods_that_are_about_to_go_do_not_count_as_spare() {
+    let mut world = World::new(json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}));
+    world.change(|spec| spec.replicas = Some(5));
+    world.settle();
+    world.set_image("2");
+    world.settle_sizes(&[(1, 3, 4), (2, 3, 2)]);
+    world.step();
+    assert_eq!(world.sizes(), [(1, 3), (2, 3)]);
+    world.settle_sizes(&[(1, 3, 3), (2, 3, 2)]);
+    world.step();
+    assert_eq!(world.sizes(), [(1, 2), (2, 3)]);
 }
 
 #[test]
