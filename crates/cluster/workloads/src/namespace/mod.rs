@@ -6,8 +6,9 @@ pub(crate) mod furniture;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PartialObjectMeta, PostParams};
 use kube::discovery::verbs;
 use kube::{Api, Client};
@@ -21,8 +22,9 @@ use crate::queue::{self, Queue};
 
 const FINALIZER: &str = "kubernetes";
 
-/// How long what is left may take to go before the next round.
-const ROUND: Duration = Duration::from_millis(500);
+/// How long what is left may take to go before the next round: short at first, longer for what is held.
+const SHORTEST_ROUND: SignedDuration = SignedDuration::from_millis(500);
+const LONGEST_ROUND: SignedDuration = SignedDuration::from_secs(5);
 
 pub(crate) struct Controller {
     client: Client,
@@ -53,9 +55,10 @@ impl Controller {
         // Asked anew: conditions written in the last round are in no cache yet.
         let Some(mut namespace) = api.get_opt(&key.name).await? else { return Ok(None) };
         let finalizers = namespace.spec.iter().flat_map(|spec| spec.finalizers.iter().flatten());
-        if namespace.metadata.deletion_timestamp.is_none() || finalizers.count() == 0 {
+        let Some(Time(deleted)) = namespace.metadata.deletion_timestamp.clone().filter(|_| finalizers.count() > 0)
+        else {
             return Ok(None);
-        }
+        };
         let (findings, empty) = self.delete_content(&key.name).await;
         let status = namespace.status.get_or_insert_default();
         let phase = status.phase.replace("Terminating".to_owned());
@@ -67,7 +70,7 @@ impl Controller {
             return Err(Error::Other(format!("some content of namespace {key} could not be deleted")));
         }
         if !empty {
-            return Ok(Some(ROUND));
+            return Ok(Some(pause_since(deleted, Timestamp::now())));
         }
         self.finalize(&api, namespace).await?;
         Ok(None)
@@ -140,5 +143,24 @@ impl Controller {
             }
         }
         Ok(api.list_metadata(&ListParams::default()).await?.items)
+    }
+}
+
+/// A quarter of the time that it has taken so far.
+fn pause_since(deleted: Timestamp, now: Timestamp) -> Duration {
+    let quarter = now.duration_since(deleted) / 4;
+    quarter.clamp(SHORTEST_ROUND, LONGEST_ROUND).unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_for_long_is_asked_about_less_often() {
+        let deleted = Timestamp::UNIX_EPOCH;
+        let after = |seconds| pause_since(deleted, deleted + SignedDuration::from_secs(seconds));
+        let wanted = [500, 2_000, 5_000].map(Duration::from_millis);
+        assert_eq!([0, 8, 3600].map(after), wanted);
     }
 }
