@@ -1,0 +1,45 @@
+//! What controllers read of a pod.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+
+pub(crate) fn phase(pod: &Pod) -> &str {
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
+}
+
+pub(crate) fn is_finished(pod: &Pod) -> bool {
+    matches!(phase(pod), "Succeeded" | "Failed")
+}
+
+pub(crate) fn is_active(pod: &Pod) -> bool {
+    !is_finished(pod) && pod.metadata.deletion_timestamp.is_none()
+}
+
+pub(crate) fn is_terminating(pod: &Pod) -> bool {
+    !is_finished(pod) && pod.metadata.deletion_timestamp.is_some()
+}
+
+pub(crate) fn node(pod: &Pod) -> &str {
+    pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default()
+}
+
+/// Whether the condition Ready is true, and if so since when (none: it does not say).
+pub(crate) fn ready(pod: &Pod) -> Option<Option<Timestamp>> {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let mut ready = conditions.filter(|condition| condition.type_ == "Ready" && condition.status == "True");
+    ready.next().map(|condition| condition.last_transition_time.as_ref().map(|time| time.0))
+}
+
+pub(crate) fn is_ready(pod: &Pod) -> bool {
+    ready(pod).is_some()
+}
+
+/// Ready for at least `min_ready_seconds`.
+pub(crate) fn is_available(pod: &Pod, min_ready_seconds: i32, now: Timestamp) -> bool {
+    match ready(pod) {
+        None => false,
+        Some(_) if min_ready_seconds == 0 => true,
+        Some(None) => false,
+        Some(Some(since)) => since + SignedDuration::from_secs(min_ready_seconds.into()) <= now,
+    }
+}
