@@ -266,12 +266,10 @@ impl Volumes<'_> {
         });
         let accounts: Api<k8s_openapi::api::core::v1::ServiceAccount> =
             Api::namespaced(self.client.clone(), &namespace);
-        let body = serde_json::to_vec(&request).map_err(|error| MountError(error.to_string()))?;
-        let answer: TokenRequest =
-            accounts
-                .create_subresource("token", &account, &PostParams::default(), body)
-                .await
-                .map_err(|error| MountError(format!("failed to fetch token: {}", MountError::from(error).0)))?;
+        let answer: TokenRequest = accounts
+            .create_subresource("token", &account, &PostParams::default(), &request)
+            .await
+            .map_err(|error| MountError(format!("failed to fetch token: {}", MountError::from(error).0)))?;
         Ok(answer.status.map(|status| status.token).unwrap_or_default().into_bytes())
     }
 }

@@ -7,13 +7,17 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures::Stream;
 use jiff::Timestamp;
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::sync::{mpsc, watch};
+
+use super::container::Output;
 
 /// As a real kubelet's default (`containerLogMaxSize`).
 const SIZE_OF_A_FILE: u64 = 10 << 20;
@@ -35,6 +39,8 @@ pub struct Log {
     path: PathBuf,
     file: Mutex<(File, u64)>,
     progress: watch::Sender<Progress>,
+    /// Those who look on: what they are too slow for they miss.
+    attached: Mutex<Vec<(mpsc::Sender<Bytes>, mpsc::Sender<Bytes>)>>,
 }
 
 /// Changes with every write, so that followers look again.
@@ -51,7 +57,12 @@ impl Log {
             std::fs::create_dir_all(parent)?;
         }
         let file = Mutex::new((File::create(path)?, 0));
-        Ok(Arc::new(Log { path: path.to_owned(), file, progress: watch::Sender::new(Progress::default()) }))
+        Ok(Arc::new(Log {
+            path: path.to_owned(),
+            file,
+            progress: watch::Sender::new(Progress::default()),
+            attached: Mutex::default(),
+        }))
     }
 
     /// Writes what a stream says until its end.
@@ -61,7 +72,10 @@ impl Log {
         loop {
             match stream.read(&mut buffer).await {
                 Ok(0) | Err(_) => break,
-                Ok(count) => pending.extend_from_slice(&buffer[..count]),
+                Ok(count) => {
+                    self.show(name, &buffer[..count]);
+                    pending.extend_from_slice(&buffer[..count]);
+                }
             }
             let mut rest = pending.as_slice();
             while let Some(end) = rest.iter().position(|byte| *byte == b'\n').map(|end| end.min(LONGEST_LINE)) {
@@ -78,6 +92,22 @@ impl Log {
         if !pending.is_empty() {
             self.write(Timestamp::now(), name, false, &pending);
         }
+    }
+
+    /// Stdout and stderr from now on, as they come.
+    pub fn attach(&self) -> (Output, Output) {
+        let ((out, to_read), (err, err_to_read)) = (mpsc::channel(64), mpsc::channel(64));
+        self.attached.lock().expect("no one panics while holding it").push((out, err));
+        (Box::new(Onlooker::new(to_read)), Box::new(Onlooker::new(err_to_read)))
+    }
+
+    fn show(&self, name: &str, bytes: &[u8]) {
+        let mut attached = self.attached.lock().expect("no one panics while holding it");
+        attached.retain(|(out, err)| {
+            let to = if name == "stdout" { out } else { err };
+            to.try_send(Bytes::copy_from_slice(bytes)).ok();
+            !to.is_closed()
+        });
     }
 
     fn write(&self, time: Timestamp, stream: &str, full: bool, text: &[u8]) {
@@ -104,6 +134,7 @@ impl Log {
 
     /// Nothing will be written any more: followers end.
     pub fn complete(&self) {
+        self.attached.lock().expect("no one panics while holding it").clear();
         self.progress.send_modify(|progress| progress.complete = true);
     }
 
@@ -119,6 +150,36 @@ impl Log {
             text.extend_from_slice(&shown(&line, false));
         }
         String::from_utf8_lossy(&text[text.len().saturating_sub(bytes)..]).into_owned()
+    }
+}
+
+/// Reads what a `Log` shows.
+struct Onlooker {
+    chunks: mpsc::Receiver<Bytes>,
+    current: Bytes,
+}
+
+impl Onlooker {
+    fn new(chunks: mpsc::Receiver<Bytes>) -> Onlooker {
+        Onlooker { chunks, current: Bytes::new() }
+    }
+}
+
+impl AsyncRead for Onlooker {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.current.is_empty() {
+            match ready!(self.chunks.poll_recv(context)) {
+                Some(chunk) => self.current = chunk,
+                None => return Poll::Ready(Ok(())),
+            }
+        }
+        let count = self.current.len().min(buffer.remaining());
+        buffer.put_slice(&self.current.split_to(count));
+        Poll::Ready(Ok(()))
     }
 }
 
