@@ -172,8 +172,12 @@ fn sub_directory(volume: &Path, path: &str) -> std::io::Result<PathBuf> {
     if !there.starts_with(&volume) {
         return Err(outside());
     }
-    if !wanted.exists() {
-        std::fs::create_dir_all(&wanted)?;
+    let new: Vec<PathBuf> = wanted.ancestors().take_while(|path| !path.exists()).map(Path::to_owned).collect();
+    std::fs::create_dir_all(&wanted)
+        .or_else(|error| if error.kind() == std::io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })?;
+    // Whoever may use the volume may use what is made in it.
+    for directory in new {
+        std::fs::set_permissions(directory, volume.metadata()?.permissions())?;
     }
     wanted.canonicalize()
 }

@@ -64,7 +64,7 @@ impl Sources<'_> {
         for (name, value) in self.of_services().await? {
             variables.set(&name, value);
         }
-        for (name, value) in self.from_maps(container).await? {
+        for (name, value) in self.of_maps(container).await? {
             variables.set(&name, value);
         }
         for variable in container.env.iter().flatten() {
@@ -82,7 +82,7 @@ impl Sources<'_> {
         Ok(variables)
     }
 
-    async fn from_maps(&self, container: &Container) -> Result<Vec<(String, String)>, ConfigError> {
+    async fn of_maps(&self, container: &Container) -> Result<Vec<(String, String)>, ConfigError> {
         let mut found = Vec::new();
         for source in container.env_from.iter().flatten() {
             let prefix = source.prefix.as_deref().unwrap_or_default();

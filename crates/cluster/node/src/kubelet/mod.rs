@@ -93,6 +93,13 @@ impl Shared {
         self.live.lock().expect("no one panics while holding it").remove(&key);
     }
 
+    fn kill_all(&self) -> Vec<Live> {
+        let mut live = self.live.lock().expect("no one panics while holding it");
+        let live: Vec<Live> = live.drain().map(|(_, live)| live).collect();
+        live.iter().for_each(|live| live.container.running.kill());
+        live
+    }
+
     fn find(&self, uid: &str, container: &str) -> Option<Live> {
         let key = (uid.to_owned(), container.to_owned());
         self.live.lock().expect("no one panics while holding it").get(&key).cloned()
@@ -157,14 +164,15 @@ impl Node {
     /// Ends every process. The pods stay as they are in the API server: the next start runs them again.
     pub async fn shut_down(mut self) {
         self.tasks.shutdown().await;
-        let live: Vec<Live> =
-            self.shared.live.lock().expect("no one panics while holding it").drain().map(|(_, live)| live).collect();
-        for live in &live {
-            live.container.running.kill();
-        }
-        for live in &live {
+        for live in self.shared.kill_all() {
             live.container.running.wait().await;
         }
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.shared.kill_all();
     }
 }
 

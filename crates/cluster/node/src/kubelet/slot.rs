@@ -87,10 +87,9 @@ impl Slot {
     /// After a restart of the node: what was running is gone.
     fn remember(&mut self, old: &ContainerStatus) {
         let Some(state) = &old.state else { return };
-        if let Some(ended) = &state.terminated {
+        if state.terminated.is_some() {
             self.status = ContainerStatus { volume_mounts: self.status.volume_mounts.clone(), ..old.clone() };
             self.tried = true;
-            debug_assert!(self.exit_code() == Some(ended.exit_code));
         } else if state.running.is_some() {
             self.status = ContainerStatus { volume_mounts: self.status.volume_mounts.clone(), ..old.clone() };
             self.tried = true;
@@ -188,7 +187,6 @@ fn volume_mounts(spec: &ContainerSpec) -> Option<Vec<VolumeMountStatus>> {
         mount_path: mount.mount_path.clone(),
         read_only: mount.read_only.filter(|read_only| *read_only),
         recursive_read_only: (mount.read_only == Some(true)).then(|| "Disabled".to_owned()),
-        ..VolumeMountStatus::default()
     });
     Some(mounts.collect())
 }

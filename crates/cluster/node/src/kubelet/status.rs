@@ -59,8 +59,10 @@ impl Statuses<'_> {
         unready.map(|status| status.name.as_str()).collect()
     }
 
-    pub(super) fn phase(&self) -> &'static str {
+    /// `over`: no container will be started again, whatever the policy says.
+    pub(super) fn phase(&self, over: bool) -> &'static str {
         let policy = self.spec.restart_policy.as_deref().unwrap_or("Always");
+        let policy = if over { "Never" } else { policy };
         let failed_init = |(container, status): (&Container, &ContainerStatus)| {
             !is_sidecar(container) && exit_code(status).is_some_and(|code| code != 0)
         };

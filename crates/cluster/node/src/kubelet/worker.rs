@@ -1,7 +1,9 @@
 //! One pod from its arrival to its end: observe, start what is due, report, wait for the next thing to happen.
 
 use std::collections::BTreeMap;
+use std::fs::Permissions;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,6 +67,10 @@ pub(super) struct Worker {
     started: Time,
     /// Why it is to end although no container failed.
     evicted: Option<(&'static str, &'static str)>,
+    /// Its init containers are through, since this node runs.
+    initialized: bool,
+    /// It is deleted: what ended stays ended.
+    over: bool,
 }
 
 enum Turn {
@@ -114,7 +120,7 @@ impl Worker {
             Slot::new(container, false, has_init, find(&old.container_statuses, &container.name).as_ref())
         }));
         let started = old.start_time.clone().unwrap_or_else(|| whole_seconds(Timestamp::now()));
-        Worker {
+        let mut worker = Worker {
             shared,
             pod,
             slots,
@@ -127,6 +133,22 @@ impl Worker {
             reported: None,
             started,
             evicted: None,
+            initialized: false,
+            over: false,
+        };
+        worker.begin_again();
+        worker
+    }
+
+    /// A pod that this node does not know runs from its first init container on, also when it ran here before the node
+    /// was restarted.
+    fn begin_again(&mut self) {
+        let policy = self.pod.pod_spec().restart_policy.clone().unwrap_or_default();
+        if self.pod.is_ended() || self.main_is_over(&policy) {
+            return;
+        }
+        for slot in self.slots.iter_mut().filter(|slot| slot.role == Role::Init && slot.exit_code() == Some(0)) {
+            slot.wait("PodInitializing", None);
         }
     }
 
@@ -141,6 +163,7 @@ impl Worker {
         }
         if self.pod.metadata.deletion_timestamp.is_some() {
             self.stop_all(self.pod.grace()).await;
+            self.over = true;
             self.report().await;
             return self.delete().await;
         }
@@ -248,11 +271,17 @@ impl Worker {
             return;
         }
         let policy = self.pod.pod_spec().restart_policy.clone().unwrap_or_else(|| "Always".to_owned());
-        let main_ran = self.slots.iter().any(|slot| slot.role == Role::Main && slot.tried);
+        if self.main_is_over(&policy) {
+            let running = self.slots.iter().any(Slot::is_running);
+            if running {
+                self.stop_all(self.pod.grace()).await;
+            }
+            return;
+        }
         for index in 0..self.slots.len() {
             let slot = &self.slots[index];
             let restarts = match slot.role {
-                Role::Sidecar => !self.main_is_over(&policy),
+                Role::Sidecar => true,
                 Role::Init => policy != "Never" && slot.exit_code() != Some(0),
                 Role::Main => match policy.as_str() {
                     "Never" => false,
@@ -260,28 +289,21 @@ impl Worker {
                     _ => true,
                 },
             };
-            let due = !slot.is_running()
-                && (slot.is_waiting() || restarts)
-                && !(slot.role == Role::Init && main_ran)
-                && !(slot.role == Role::Sidecar && !restarts);
+            let passed = slot.role == Role::Init && self.initialized;
+            let due = !slot.is_running() && !passed && (slot.is_waiting() || restarts);
             if due {
                 self.start_when_due(index).await;
             }
             let slot = &self.slots[index];
             let holds_the_next = match slot.role {
-                Role::Init => !main_ran && slot.exit_code() != Some(0),
-                Role::Sidecar => !main_ran && slot.status.started != Some(true),
+                Role::Init => !self.initialized && slot.exit_code() != Some(0),
+                Role::Sidecar => !self.initialized && slot.status.started != Some(true),
                 Role::Main => false,
             };
             if holds_the_next {
                 return;
             }
-        }
-        if self.main_is_over(&policy) {
-            let sidecars: Vec<usize> = (0..self.slots.len()).filter(|index| self.slots[*index].is_running()).collect();
-            if !sidecars.is_empty() {
-                self.stop_all(self.pod.grace()).await;
-            }
+            self.initialized |= slot.role == Role::Main;
         }
     }
 
@@ -381,7 +403,8 @@ impl Worker {
             Sources { client: &self.shared.client, pod: &self.pod, pod_ip: &pod_ip, host_ip: &self.shared.address };
         let termination_log = self.termination_log(&name);
         let prepared = std::fs::create_dir_all(termination_log.parent().unwrap_or(&termination_log))
-            .and_then(|()| std::fs::write(&termination_log, ""));
+            .and_then(|()| std::fs::write(&termination_log, ""))
+            .and_then(|()| std::fs::set_permissions(&termination_log, Permissions::from_mode(0o666)));
         let volumes = self.volumes.clone().unwrap_or_default();
         let spec = match prepared {
             Ok(()) => container_spec(&sources, &slot.spec, &image, &volumes, termination_log).await,
@@ -570,7 +593,7 @@ impl Worker {
         let (init, containers) = (of(&init), of(&containers));
         let statuses = Statuses { spec: self.pod.pod_spec(), init: &init, containers: &containers };
         let running = self.slots.iter().any(Slot::is_running);
-        let mut phase = if self.evicted.is_some() { "Failed" } else { statuses.phase() };
+        let mut phase = if self.evicted.is_some() { "Failed" } else { statuses.phase(self.over) };
         let old = self.pod.status.clone().unwrap_or_default();
         if matches!(phase, "Succeeded" | "Failed") && running {
             phase = "Running";

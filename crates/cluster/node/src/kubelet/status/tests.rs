@@ -36,7 +36,7 @@ fn spec(policy: &str, init: &[(&str, bool)]) -> PodSpec {
 }
 
 fn phase(policy: &str, containers: &[ContainerStatus]) -> &'static str {
-    Statuses { spec: &spec(policy, &[]), init: &[], containers }.phase()
+    Statuses { spec: &spec(policy, &[]), init: &[], containers }.phase(false)
 }
 
 #[test]
@@ -48,17 +48,19 @@ fn a_phase_follows_containers_and_restart_policy() {
     assert_eq!(phase("OnFailure", &[ended("a", 0)]), "Succeeded");
     assert_eq!(phase("Never", &[ended("a", 0), running("b")]), "Running");
     assert_eq!(phase("Never", &[ended("a", 0), ended("b", 4)]), "Failed");
+    let deleted = [ended("a", 0), ended("b", 0)];
+    assert_eq!(Statuses { spec: &spec("Always", &[]), init: &[], containers: &deleted }.phase(true), "Succeeded");
 }
 
 #[test]
 fn init_containers_hold_a_pod_pending_or_fail_it() {
     let (containers, init) = ([waiting("a")], [ended("i", 9)]);
     assert_eq!(
-        Statuses { spec: &spec("Never", &[("i", false)]), init: &init, containers: &containers }.phase(),
+        Statuses { spec: &spec("Never", &[("i", false)]), init: &init, containers: &containers }.phase(false),
         "Failed"
     );
     assert_eq!(
-        Statuses { spec: &spec("Always", &[("i", false)]), init: &init, containers: &containers }.phase(),
+        Statuses { spec: &spec("Always", &[("i", false)]), init: &init, containers: &containers }.phase(false),
         "Pending"
     );
 }
@@ -78,7 +80,7 @@ fn conditions_name_the_containers_that_are_waited_for() {
     let statuses = Statuses { spec: &spec, init: &init, containers: &containers };
     let unready = "containers with unready status: [s a]";
     assert_eq!(
-        said(&statuses.conditions(statuses.phase(), true, &[])),
+        said(&statuses.conditions(statuses.phase(false), true, &[])),
         [
             ("PodReadyToStartContainers", "True", "", ""),
             ("Initialized", "False", "ContainersNotInitialized", "containers with incomplete status: [i s]"),
@@ -94,7 +96,7 @@ fn an_ended_pod_says_so_in_its_conditions() {
     let spec = spec("Never", &[]);
     let of = |containers: &[ContainerStatus]| {
         let statuses = Statuses { spec: &spec, init: &[], containers };
-        said(&statuses.conditions(statuses.phase(), false, &[]))[1..4].to_vec()
+        said(&statuses.conditions(statuses.phase(false), false, &[]))[1..4].to_vec()
     };
     let completed = of(&[ended("a", 0)]);
     assert_eq!(completed[0], ("Initialized", "True", "PodCompleted", ""));
