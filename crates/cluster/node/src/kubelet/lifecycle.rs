@@ -181,11 +181,11 @@ impl Worker {
                         return std::future::pending().await;
                     }
                     let shorter = match &*updates.borrow() {
-                        Update::Gone => true,
-                        Update::Pod(pod) => pod.metadata.deletion_timestamp.is_some() && pod.grace() < grace,
+                        Update::Gone => Some(Duration::ZERO),
+                        Update::Pod(pod) => Some(pod.grace()).filter(|left| *left < grace),
                     };
-                    if shorter {
-                        return;
+                    if let Some(left) = shorter {
+                        return tokio::time::sleep(left).await;
                     }
                 }
             };

@@ -152,28 +152,22 @@ impl Statuses<'_> {
     }
 }
 
-/// New conditions beside those of others, with the times at which they last changed.
-pub(super) fn merged(
+/// Conditions with the times at which they last changed.
+pub(super) fn timed(
     old: &[PodCondition],
     new: Vec<PodCondition>,
     generation: Option<i64>,
     now: Timestamp,
 ) -> Vec<PodCondition> {
-    let mut merged: Vec<PodCondition> = new
-        .into_iter()
-        .map(|mut condition| {
-            let before = old.iter().find(|old| old.type_ == condition.type_);
-            let unchanged = before.filter(|before| before.status == condition.status);
-            let since = unchanged.and_then(|before| before.last_transition_time.clone());
-            condition.last_transition_time = since.or_else(|| Some(whole_seconds(now)));
-            condition.observed_generation = generation;
-            condition
-        })
-        .collect();
-    let others = old.iter().filter(|old| !merged.iter().any(|new| new.type_ == old.type_)).cloned();
-    let others: Vec<_> = others.collect();
-    merged.extend(others);
-    merged
+    let timed = new.into_iter().map(|mut condition| {
+        let before = old.iter().find(|old| old.type_ == condition.type_);
+        let unchanged = before.filter(|before| before.status == condition.status);
+        let since = unchanged.and_then(|before| before.last_transition_time.clone());
+        condition.last_transition_time = since.or_else(|| Some(whole_seconds(now)));
+        condition.observed_generation = generation;
+        condition
+    });
+    timed.collect()
 }
 
 /// Times in objects have no fractions.

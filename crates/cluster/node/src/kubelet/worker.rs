@@ -24,7 +24,7 @@ use super::environment::Sources;
 use super::pod::PodExt;
 use super::probe::Kind;
 use super::slot::{Live, Role, Slot};
-use super::status::{Statuses, merged, whole_seconds};
+use super::status::{Statuses, timed, whole_seconds};
 use super::volumes::{MountError, Prepared, Volumes};
 use crate::runtime::container::{Exit, StartError, new_id};
 use crate::runtime::log::Log;
@@ -168,6 +168,8 @@ impl Worker {
             return self.delete().await;
         }
         if self.pod.is_ended() {
+            // Also when someone else said so.
+            self.stop_all(self.pod.grace()).await;
             return Turn::Again;
         }
         self.report().await;
@@ -570,14 +572,15 @@ impl Worker {
         let (namespace, name) = self.pod.namespaced_name();
         let pods: Api<Pod> = Api::namespaced(self.shared.client.clone(), &namespace);
         let mut fields = serde_json::to_value(&status).unwrap_or_default();
-        for gone in ["reason", "message"] {
-            // Said again as absent, in case it was there.
-            if fields.get(gone).is_none() {
-                fields[gone] = serde_json::Value::Null;
-            }
+        absent_is_null(&mut fields);
+        fields["conditions"].as_array_mut().into_iter().flatten().for_each(absent_is_null);
+        let before = self.pod.status.as_ref().and_then(|status| status.pod_ip.as_ref());
+        if before.is_some() && before != status.pod_ip.as_ref() {
+            // The list is merged by address: the old one must go.
+            fields["podIPs"] = serde_json::json!([{ "$patch": "replace" }, { "ip": status.pod_ip }]);
         }
         let patch = serde_json::json!({ "metadata": { "uid": self.pod.uid_text() }, "status": fields });
-        match pods.patch_status(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
+        match pods.patch_status(&name, &PatchParams::default(), &Patch::Strategic(patch)).await {
             Ok(pod) => {
                 self.pod.status = pod.status;
                 self.reported = Some(status);
@@ -603,13 +606,16 @@ impl Worker {
         let generation = self.pod.metadata.generation;
         let old_conditions = old.conditions.clone().unwrap_or_default();
         let conditions = statuses.conditions(phase, has_sandbox, &old_conditions);
+        // What was written last counts: the watch may still show what was before.
+        let written = self.reported.as_ref().and_then(|reported| reported.conditions.as_deref());
+        let before = written.unwrap_or(&old_conditions);
         let some = |statuses: Vec<ContainerStatus>| (!statuses.is_empty()).then_some(statuses);
         let ip = Some(self.pod_ip()).filter(|ip| !ip.is_empty()).or(old.pod_ip);
         PodStatus {
             phase: Some(phase.to_owned()),
             reason: self.evicted.map(|(reason, _)| reason.to_owned()),
             message: self.evicted.map(|(_, message)| message.to_owned()),
-            conditions: Some(merged(&old_conditions, conditions, generation, Timestamp::now())),
+            conditions: Some(timed(before, conditions, generation, Timestamp::now())),
             container_statuses: some(containers),
             init_container_statuses: some(init),
             host_ip: Some(self.shared.address.clone()),
@@ -646,6 +652,15 @@ impl Worker {
         // Volumes may hold what only their users can remove: the rest goes.
         if let Err(error) = std::fs::remove_dir_all(self.shared.pod_dir(self.pod.uid_text())) {
             tracing::debug!(pod = self.pod.described(), %error, "a pod's directory was not removed");
+        }
+    }
+}
+
+/// In a patch what is not said stays: what is gone must be said.
+fn absent_is_null(fields: &mut serde_json::Value) {
+    for gone in ["reason", "message"] {
+        if fields.get(gone).is_none() {
+            fields[gone] = serde_json::Value::Null;
         }
     }
 }

@@ -360,6 +360,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_onlooker_sees_each_stream_from_now_on() {
+        let dir = Scratch::new("attach");
+        let log = dir.log();
+        log.record(&b"before\n"[..], "stdout").await;
+        let (mut out, mut err) = log.attach();
+        log.record(&b"no end"[..], "stdout").await;
+        log.record(&b"bad\n"[..], "stderr").await;
+        log.complete();
+        let (mut seen, mut seen_err) = (String::new(), String::new());
+        out.read_to_string(&mut seen).await.unwrap();
+        err.read_to_string(&mut seen_err).await.unwrap();
+        assert_eq!((seen.as_str(), seen_err.as_str()), ("no end", "bad\n"));
+    }
+
+    #[tokio::test]
     async fn a_follower_sees_every_line_across_files_and_then_ends() {
         let dir = Scratch::new("follow");
         let log = dir.log();
