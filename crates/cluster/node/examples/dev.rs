@@ -1,5 +1,6 @@
 //! A node against whatever cluster the usual kubeconfig names, for development.
 //! `cargo run -p boathook-node --example dev -- NAME DIR`; then, a line each on its stdin,
+//! (`LOAD_IMAGE` names an image archive to load first)
 //! `exec NAMESPACE POD CONTAINER COMMAND...` and `logs NAMESPACE POD CONTAINER [previous]`.
 
 use boathook_node::kubelet::{Node, NodeConfig};
@@ -25,6 +26,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let dir = std::path::PathBuf::from(dir);
         let (address, persistent_volumes) = ("127.0.0.1".to_owned(), dir.join("volumes"));
         let config = NodeConfig { name: name.clone(), address, dir, persistent_volumes };
+        if let Ok(archive) = std::env::var("LOAD_IMAGE") {
+            println!("{:?}", config.images().load(archive.as_ref())?);
+        }
         let node = Node::start(client.clone(), config).await?;
         println!("ready");
         loop {

@@ -47,6 +47,7 @@ fn main() {
             add("files_outside_volumes_stay_in_the_container", files_outside_volumes_stay_in_the_container);
             add("a_read_only_volume_cannot_be_written", a_read_only_volume_cannot_be_written);
             add("a_container_runs_as_the_user_it_names", a_container_runs_as_the_user_it_names);
+            add("a_missing_working_directory_is_made", a_missing_working_directory_is_made);
             add("a_read_only_root_still_has_writable_volumes", a_read_only_root_still_has_writable_volumes);
         }
     }
@@ -320,6 +321,16 @@ fn a_container_runs_as_the_user_it_names(isolation: Isolation) {
         assert_eq!(line(&mut streams).await, "1234:5678");
         let (_, streams) = container.exec(argv(&["id", "-u"]), false, false).await.unwrap();
         assert_eq!(read(streams).await.0, "1234\n");
+    });
+}
+
+fn a_missing_working_directory_is_made(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        let mut spec = shell("pwd");
+        (spec.process.uid, spec.process.cwd) = (1234, "/no/such/directory".into());
+        let (code, out, err) = node.finish(spec).await;
+        assert_eq!((code, out.as_str(), err.as_str()), (0, "/no/such/directory\n", ""));
     });
 }
 

@@ -41,6 +41,14 @@ pub(super) fn become_user(process: &Process, isolation: Isolation) -> io::Result
     Ok(())
 }
 
+/// A working directory that the image does not have is made, by root, as runc does.
+pub(super) fn make_directory(plan: &Plan) {
+    if let Plan::Start { isolation: Isolation::Root | Isolation::Rootless, container, .. } = plan {
+        // Entering it tells why, if it could not be made.
+        std::fs::create_dir_all(&container.process.cwd).ok();
+    }
+}
+
 pub(super) fn become_command(plan: &Plan) -> io::Result<Infallible> {
     let process = plan.process();
     let cwd = match plan {
@@ -48,9 +56,6 @@ pub(super) fn become_command(plan: &Plan) -> io::Result<Infallible> {
         | Plan::Exec { isolation: Isolation::Plain, base, .. } => plain_directory(base, &process.cwd),
         Plan::Start { .. } | Plan::Exec { .. } => process.cwd.clone(),
     };
-    if matches!(plan, Plan::Start { .. }) {
-        std::fs::create_dir_all(&cwd).ok();
-    }
     std::env::set_current_dir(&cwd).map_err(|error| {
         let reason = reason(&error);
         io::Error::other(format!("chdir to cwd ({cwd:?}) set in config.json failed: {reason}"))

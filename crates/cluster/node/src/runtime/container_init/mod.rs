@@ -227,6 +227,7 @@ fn become_it(pipes: &mut Pipes) -> io::Result<Infallible> {
             namespaces::enter(*target, "mnt", LinkNameSpaceType::Mount)?;
         }
     }
+    command::make_directory(&plan);
     command::become_user(plan.process(), plan.isolation())?;
     // Changing the user took the first one back.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
