@@ -1,0 +1,200 @@
+//! From a container of a pod's spec to one that can be started.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::api::core::v1::{Container, Pod};
+
+use super::environment::{ConfigError, Sources, Variables};
+use super::expand::expand;
+use super::pod::PodExt;
+use super::volumes::Prepared;
+use crate::runtime::image::Image;
+use crate::runtime::plan::{ContainerSpec, Mount, Process, RootFiles};
+
+/// What a container runtime gives to an image that says nothing.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+pub(super) async fn container_spec(
+    sources: &Sources<'_>,
+    container: &Container,
+    image: &Image,
+    volumes: &BTreeMap<String, Prepared>,
+    termination_log: PathBuf,
+) -> Result<ContainerSpec, ConfigError> {
+    let pod = sources.pod;
+    let hostname = hostname(pod);
+    let image_env = image.config.env.as_deref().unwrap_or_default();
+    let mut variables = sources.variables(container, image_env).await?;
+    let (uid, gid, groups) = identity(pod, container, image)?;
+    let defaults = [("PATH", PATH.to_owned()), ("HOSTNAME", hostname.clone()), ("HOME", home(&image.root, uid))];
+    for (name, value) in defaults {
+        if variables.get(name).is_none() {
+            variables.set(name, value);
+        }
+    }
+    if container.tty == Some(true) && variables.get("TERM").is_none() {
+        variables.set("TERM", "xterm".to_owned());
+    }
+    let mut mounts = mounts(container, volumes, &variables)?;
+    let message_path = container.termination_message_path.as_deref().unwrap_or("/dev/termination-log");
+    mounts.push(Mount { source: termination_log, target: message_path.into(), read_only: false });
+
+    let expanded = |words: &[String]| -> Vec<String> {
+        words.iter().map(|word| expand(word, |name| variables.get(name))).collect()
+    };
+    let entrypoint = image.config.entrypoint.clone().unwrap_or_default();
+    let argv = match (&container.command, &container.args) {
+        (Some(command), args) => [expanded(command), expanded(args.as_deref().unwrap_or_default())].concat(),
+        (None, Some(args)) => [entrypoint, expanded(args)].concat(),
+        (None, None) => [entrypoint, image.config.cmd.clone().unwrap_or_default()].concat(),
+    };
+    let cwd = container.working_dir.clone().or_else(|| image.config.working_dir.clone());
+    let cwd = cwd.filter(|cwd| !cwd.is_empty()).unwrap_or_else(|| "/".to_owned());
+    let context = container.security_context.as_ref();
+    Ok(ContainerSpec {
+        root: image.root.clone(),
+        read_only_root: context.and_then(|context| context.read_only_root_filesystem) == Some(true),
+        mounts,
+        hostname,
+        process: Process {
+            argv,
+            env: variables.into_pairs(),
+            cwd: cwd.into(),
+            uid,
+            gid,
+            groups,
+            terminal: container.tty == Some(true),
+        },
+    })
+}
+
+pub(super) fn hostname(pod: &Pod) -> String {
+    let name = pod.pod_spec().hostname.clone().filter(|name| !name.is_empty());
+    let mut name = name.unwrap_or_else(|| pod.namespaced_name().1);
+    // As long as a host's name may be.
+    name.truncate(63);
+    name.trim_end_matches(['-', '.']).to_owned()
+}
+
+/// User, group and further groups: of the container, of the pod, of the image, in this order.
+fn identity(pod: &Pod, container: &Container, image: &Image) -> Result<(u32, u32, Vec<u32>), ConfigError> {
+    let of_container = container.security_context.as_ref();
+    let of_pod = pod.pod_spec().security_context.as_ref();
+    let id = |id: i64| u32::try_from(id).ok();
+    let user = of_container.and_then(|c| c.run_as_user).or_else(|| of_pod.and_then(|p| p.run_as_user)).and_then(id);
+    let group = of_container.and_then(|c| c.run_as_group).or_else(|| of_pod.and_then(|p| p.run_as_group)).and_then(id);
+    let not_root = of_container.and_then(|c| c.run_as_non_root).or_else(|| of_pod.and_then(|p| p.run_as_non_root));
+    let (image_user, image_group) = image_identity(image)?;
+    let user = user.unwrap_or(image_user);
+    if not_root == Some(true) && user == 0 {
+        let (described, name) = (pod.described(), &container.name);
+        let what = "container has runAsNonRoot and image will run as root";
+        return Err(ConfigError(format!("{what} (pod: \"{described}\", container: {name})")));
+    }
+    let group = group.unwrap_or(image_group);
+    let mut groups: Vec<u32> =
+        of_pod.iter().flat_map(|p| p.supplemental_groups.iter().flatten().copied().filter_map(id)).collect();
+    groups.extend(of_pod.and_then(|p| p.fs_group).and_then(id));
+    Ok((user, group, groups))
+}
+
+/// The image's `User`: numbers, or names of its own /etc/passwd.
+fn image_identity(image: &Image) -> Result<(u32, u32), ConfigError> {
+    let text = image.config.user.as_deref().unwrap_or_default();
+    let (user, group) = text.split_once(':').unwrap_or((text, ""));
+    if user.is_empty() {
+        return Ok((0, 0));
+    }
+    let file = |name: &str| match &image.root {
+        RootFiles::Host => PathBuf::from("/etc").join(name),
+        RootFiles::Directory(root) => root.join("etc").join(name),
+    };
+    let passwd = std::fs::read_to_string(file("passwd")).unwrap_or_default();
+    let entry = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let entry = entry.into_iter().find(|fields| fields.len() > 3 && (fields[0] == user || fields[2] == user));
+    let uid = user.parse().ok().or_else(|| entry.as_ref()?[2].parse().ok());
+    let uid =
+        uid.ok_or_else(|| ConfigError(format!("unable to find user {user}: no matching entries in passwd file")))?;
+    let gid = if group.is_empty() { entry.and_then(|entry| entry[3].parse().ok()) } else { group.parse().ok() };
+    Ok((uid, gid.unwrap_or(0)))
+}
+
+fn home(root: &RootFiles, uid: u32) -> String {
+    let passwd = match root {
+        RootFiles::Host => PathBuf::from("/etc/passwd"),
+        RootFiles::Directory(root) => root.join("etc/passwd"),
+    };
+    let passwd = std::fs::read_to_string(passwd).unwrap_or_default();
+    let entry = passwd.lines().find(|line| line.split(':').nth(2) == Some(&uid.to_string()));
+    entry.and_then(|line| line.split(':').nth(5)).unwrap_or("/").to_owned()
+}
+
+fn mounts(
+    container: &Container,
+    volumes: &BTreeMap<String, Prepared>,
+    variables: &Variables,
+) -> Result<Vec<Mount>, ConfigError> {
+    let mut mounts = Vec::new();
+    for mount in container.volume_mounts.iter().flatten() {
+        let volume = volumes.get(&mount.name);
+        let volume = volume.ok_or_else(|| ConfigError(format!("cannot find volume \"{}\" to mount", mount.name)))?;
+        let expression = mount.sub_path_expr.as_ref().filter(|text| !text.is_empty());
+        let sub_path = match expression {
+            Some(text) => Some(expand(text, |name| variables.get(name))),
+            None => mount.sub_path.clone().filter(|path| !path.is_empty()),
+        };
+        let source = match sub_path {
+            Some(path) => sub_directory(&volume.path, &path).map_err(|error| {
+                ConfigError(format!(
+                    "failed to prepare subPath for volumeMount \"{}\" of container \"{}\": {error}",
+                    mount.name, container.name
+                ))
+            })?,
+            None => volume.path.clone(),
+        };
+        let read_only = volume.read_only || mount.read_only == Some(true);
+        mounts.push(Mount { source, target: PathBuf::from(&mount.mount_path), read_only });
+    }
+    Ok(mounts)
+}
+
+/// A path within a volume, made if it is not there, and never one outside by way of a link.
+fn sub_directory(volume: &Path, path: &str) -> std::io::Result<PathBuf> {
+    let wanted = volume.join(path);
+    let volume = volume.canonicalize()?;
+    let outside = || std::io::Error::other(format!("subpath {path:?} not within volume path"));
+    if path.starts_with('/') || path.split('/').any(|part| part == "..") {
+        return Err(outside());
+    }
+    // What is there already must be inside before anything is made below it.
+    let there = wanted.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(&volume).canonicalize()?;
+    if !there.starts_with(&volume) {
+        return Err(outside());
+    }
+    let new: Vec<PathBuf> = wanted.ancestors().take_while(|path| !path.exists()).map(Path::to_owned).collect();
+    std::fs::create_dir_all(&wanted)
+        .or_else(|error| if error.kind() == std::io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) })?;
+    // Whoever may use the volume may use what is made in it.
+    for directory in new {
+        std::fs::set_permissions(directory, volume.metadata()?.permissions())?;
+    }
+    wanted.canonicalize()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sub_path_never_leaves_its_volume() {
+        let dir = std::env::temp_dir().join(format!("boathook-subpath-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::os::unix::fs::symlink("/", dir.join("out")).unwrap();
+        assert_eq!(sub_directory(&dir, "a/b").unwrap(), dir.canonicalize().unwrap().join("a/b"));
+        assert!(sub_directory(&dir, "../x").is_err());
+        assert!(sub_directory(&dir, "out/tmp").is_err());
+        assert!(sub_directory(&dir, "out/no-such-thing").is_err());
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}

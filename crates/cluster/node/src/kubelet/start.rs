@@ -1,0 +1,210 @@
+//! Starting a pod's container: its back-off, its image, its configuration, its process; and saying why not.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::backoff::{Backoff, go_duration};
+use super::create::container_spec;
+use super::environment::{ConfigError, Sources};
+use super::pod::PodExt;
+use super::slot::{ID_PREFIX, Live, Slot};
+use super::status::whole_seconds;
+use super::worker::{Happening, Worker};
+use crate::runtime::container::{Container, StartError, Streams, new_id};
+use crate::runtime::image::{Image, full_name};
+use crate::runtime::log::Log;
+
+/// Between two tries of what waits for an object or an image that is not there.
+const TRY_AGAIN: SignedDuration = SignedDuration::from_secs(10);
+
+impl Worker {
+    pub(super) async fn start_when_due(&mut self, index: usize) {
+        let now = Timestamp::now();
+        let slot = &mut self.slots[index];
+        if slot.not_before.is_some_and(|time| time > now) {
+            return;
+        }
+        let wait = slot.ended_at().filter(|_| slot.tried).and_then(|at| Some((at, slot.backoff.wait(at)?)));
+        if let Some((ended, wait)) = wait
+            && slot.not_before.is_none()
+        {
+            let name = slot.name().to_owned();
+            let (short, described) = (go_duration(wait), self.pod.described());
+            let message = format!("back-off {short} restarting failed container={name} pod={described}");
+            slot.wait("CrashLoopBackOff", Some(message));
+            slot.not_before = Some(ended + wait);
+            let message = format!("Back-off restarting failed container {name} in pod {described}");
+            self.shared.events.warning(&self.pod, Some(&name), "BackOff", message);
+            return;
+        }
+        slot.not_before = None;
+        self.start(index).await;
+    }
+
+    async fn start(&mut self, index: usize) {
+        let Some(image) = self.image(index) else { return };
+        let slot = &self.slots[index];
+        let name = slot.name().to_owned();
+        let pod_ip = self.pod_ip();
+        let sources =
+            Sources { client: &self.shared.client, pod: &self.pod, pod_ip: &pod_ip, host_ip: &self.shared.address };
+        let termination_log = self.termination_log(&name);
+        let prepared = std::fs::create_dir_all(termination_log.parent().unwrap_or(&termination_log))
+            .and_then(|()| std::fs::write(&termination_log, ""))
+            .and_then(|()| std::fs::set_permissions(&termination_log, Permissions::from_mode(0o666)));
+        let volumes = self.volumes.clone().unwrap_or_default();
+        let spec = match prepared {
+            Ok(()) => container_spec(&sources, &slot.spec, &image, &volumes, termination_log).await,
+            Err(error) => Err(ConfigError(error.to_string())),
+        };
+        let spec = match spec {
+            Ok(spec) => spec,
+            Err(error) => {
+                self.shared.events.warning(&self.pod, Some(&name), "Failed", format!("Error: {}", error.0));
+                let slot = &mut self.slots[index];
+                slot.wait("CreateContainerConfigError", Some(error.0));
+                slot.not_before = Some(Timestamp::now() + TRY_AGAIN);
+                return;
+            }
+        };
+        let slot = &mut self.slots[index];
+        if slot.tried {
+            slot.backoff.raise(Timestamp::now());
+        }
+        slot.begin_instance();
+        slot.status.image = image.name.clone();
+        slot.status.image_id = image.id.clone();
+        self.shared.events.normal(&self.pod, Some(&name), "Created", "Container created");
+        let id = new_id();
+        let stdin = self.slots[index].spec.stdin == Some(true);
+        match self.shared.runtime.start(id.clone(), spec, stdin).await {
+            Ok((container, streams)) => self.started(index, container, streams).await,
+            Err(error) => self.not_started(index, &id, error),
+        }
+    }
+
+    /// The image, or the reason why there is none in the container's status.
+    fn image(&mut self, index: usize) -> Option<Image> {
+        let now = Timestamp::now();
+        let slot = &mut self.slots[index];
+        let (name, wanted) = (slot.name().to_owned(), slot.spec.image.clone().unwrap_or_default());
+        if let Some(image) = self.shared.images.find(&wanted) {
+            let message =
+                format!("Container image \"{wanted}\" already present on machine and can be accessed by the pod");
+            self.shared.events.normal(&self.pod, Some(&name), "Pulled", message);
+            slot.image_backoff = Backoff::default();
+            return Some(image);
+        }
+        let warn = |reason: &str, message: String| self.shared.events.warning(&self.pod, Some(&name), reason, message);
+        if slot.spec.image_pull_policy.as_deref() == Some("Never") {
+            let message = format!("Container image \"{wanted}\" is not present with pull policy of Never");
+            warn("ErrImageNeverPull", message.clone());
+            warn("Failed", "Error: ErrImageNeverPull".to_owned());
+            slot.wait("ErrImageNeverPull", Some(message));
+            slot.not_before = Some(now + TRY_AGAIN);
+            return None;
+        }
+        let why = format!(
+            "failed to pull and unpack image \"{}\": this node has no registry: load it with `boathook image load`",
+            full_name(&wanted)
+        );
+        let backing_off = slot.status.state.as_ref().and_then(|state| state.waiting.as_ref()?.reason.as_deref())
+            == Some("ErrImagePull");
+        if backing_off {
+            self.shared.events.normal(
+                &self.pod,
+                Some(&name),
+                "BackOff",
+                format!("Back-off pulling image \"{wanted}\""),
+            );
+            warn("Failed", "Error: ImagePullBackOff".to_owned());
+            slot.wait("ImagePullBackOff", Some(format!("Back-off pulling image \"{wanted}\": ErrImagePull: {why}")));
+            slot.not_before = slot.image_backoff.wait(now).map(|wait| now + wait);
+        } else {
+            self.shared.events.normal(&self.pod, Some(&name), "Pulling", format!("Pulling image \"{wanted}\""));
+            warn("Failed", format!("Failed to pull image \"{wanted}\": {why}"));
+            warn("Failed", "Error: ErrImagePull".to_owned());
+            slot.wait("ErrImagePull", Some(why));
+            slot.image_backoff.raise(now);
+            slot.not_before = Some(now + SignedDuration::from_secs(1));
+        }
+        None
+    }
+
+    fn not_started(&mut self, index: usize, id: &str, error: StartError) {
+        let message = format!(
+            "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create \
+             failed: unable to start container process: {error}: unknown"
+        );
+        let slot = &mut self.slots[index];
+        let container_id = format!("{}{id}", ID_PREFIX);
+        slot.status.container_id = Some(container_id.clone());
+        let ended = ContainerStateTerminated {
+            container_id: Some(container_id),
+            exit_code: 128,
+            reason: Some("StartError".to_owned()),
+            message: Some(message.clone()),
+            started_at: Some(Time(Timestamp::UNIX_EPOCH)),
+            finished_at: Some(whole_seconds(Timestamp::now())),
+            ..ContainerStateTerminated::default()
+        };
+        slot.end(ended.clone());
+        let never = self.pod.pod_spec().restart_policy.as_deref() == Some("Never");
+        if !never {
+            slot.wait("RunContainerError", Some(message.clone()));
+            slot.status.last_state = Some(ContainerState { terminated: Some(ended), ..ContainerState::default() });
+        }
+        let name = slot.name().to_owned();
+        self.shared.events.warning(&self.pod, Some(&name), "Failed", format!("Error: {message}"));
+    }
+
+    async fn started(&mut self, index: usize, container: Container, streams: Streams) {
+        let path = self.log_path(&self.slots[index]);
+        let log = match Log::create(&path) {
+            Ok(log) => log,
+            Err(error) => {
+                container.running.kill();
+                return self.not_started(index, &container.id, StartError(format!("open log: {error}")));
+            }
+        };
+        // The instance before the last one can no longer be asked for.
+        let old = self.slots[index].status.restart_count - 2;
+        if old >= 0 {
+            let name = Slot::log_file(self.slots[index].name(), old);
+            std::fs::remove_file(self.shared.pod_dir(self.pod.uid_text()).join("logs").join(name)).ok();
+        }
+        let container = Arc::new(container);
+        let (stdin, terminal) = (streams.stdin, streams.terminal);
+        let writer = log.clone();
+        let (running, send, id) = (container.running.clone(), self.send.clone(), container.id.clone());
+        tokio::spawn(async move {
+            let out = writer.record(streams.stdout, "stdout");
+            let err = async {
+                if let Some(stderr) = streams.stderr {
+                    writer.record(stderr, "stderr").await;
+                }
+            };
+            tokio::join!(out, err);
+            let exit = running.wait().await;
+            writer.complete();
+            send.send(Happening::Ended { slot: index, id, exit }).ok();
+        });
+        let live = Live {
+            container,
+            log,
+            stdin: stdin.map(|stdin| Arc::new(tokio::sync::Mutex::new(Some(stdin)))),
+            terminal: terminal.map(Arc::new),
+        };
+        let slot = &mut self.slots[index];
+        slot.run(live.clone());
+        let name = slot.name().to_owned();
+        self.shared.remember(&self.pod, &name, live);
+        self.shared.events.normal(&self.pod, Some(&name), "Started", "Container started");
+        self.after_start(index).await;
+    }
+}

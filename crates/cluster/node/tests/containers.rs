@@ -1,0 +1,347 @@
+//! Containers as real processes, in each way of keeping them apart that this machine permits.
+// The lint's exception for tests does not know a test without the usual harness.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use boathook_node::runtime::container::{Container, Runtime, Signal, Streams, new_id};
+use boathook_node::runtime::plan::{ContainerSpec, Isolation, Mount, Process, RootFiles};
+use libtest_mimic::{Arguments, Trial};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// The argument with which this program is a node that another test kills.
+const VICTIM: &str = "a-node-to-be-killed";
+
+fn main() {
+    boathook_node::container_init::run_if_asked();
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, victim, dir, isolation] = arguments.as_slice()
+        && victim == VICTIM
+    {
+        return be_a_victim(Path::new(dir), serde_json::from_str(isolation).unwrap());
+    }
+    let mut trials = Vec::new();
+    for isolation in [Isolation::Root, Isolation::Rootless, Isolation::Plain] {
+        let permitted = permitted(isolation);
+        let mut add = |name: &str, test: fn(Isolation)| {
+            let name = format!("{isolation:?}::{name}");
+            let trial = Trial::test(name, move || {
+                test(isolation);
+                Ok(())
+            });
+            trials.push(trial.with_ignored_flag(!permitted));
+        };
+        add("a_command_ends_with_its_exit_code", a_command_ends_with_its_exit_code);
+        add("a_missing_command_is_reported_as_runc_does", a_missing_command_is_reported_as_runc_does);
+        add("an_exec_has_stdin_and_an_exit_code", an_exec_has_stdin_and_an_exit_code);
+        add("an_exec_with_a_terminal_sees_its_size", an_exec_with_a_terminal_sees_its_size);
+        add("a_signal_reaches_the_command", a_signal_reaches_the_command);
+        add("a_kill_ends_every_process", a_kill_ends_every_process);
+        add("killing_the_node_ends_the_container", killing_the_node_ends_the_container);
+        add("a_volume_is_seen_at_its_path", a_volume_is_seen_at_its_path);
+        if isolation != Isolation::Plain {
+            add("the_command_is_pid_1_and_an_exec_sees_it", the_command_is_pid_1_and_an_exec_sees_it);
+            add("files_outside_volumes_stay_in_the_container", files_outside_volumes_stay_in_the_container);
+            add("a_read_only_volume_cannot_be_written", a_read_only_volume_cannot_be_written);
+            add("a_container_runs_as_the_user_it_names", a_container_runs_as_the_user_it_names);
+            add("a_missing_working_directory_is_made", a_missing_working_directory_is_made);
+            add("a_read_only_root_still_has_writable_volumes", a_read_only_root_still_has_writable_volumes);
+        }
+    }
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
+
+fn permitted(isolation: Isolation) -> bool {
+    let dir = Scratch::new();
+    let tried = run(async { Runtime::with_isolation(&dir.0, isolation).unwrap().try_out().await });
+    if let Err(refusal) = &tried {
+        eprintln!("{isolation:?} is not permitted here: {refusal}");
+    }
+    tried.is_ok()
+}
+
+fn run<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), test).await.expect("done within a minute") })
+}
+
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Scratch {
+        let dir = std::env::temp_dir().join(format!("boathook-node-{}", &new_id()[..12]));
+        std::fs::create_dir_all(&dir).unwrap();
+        Scratch(dir)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+fn spec(argv: &[&str]) -> ContainerSpec {
+    let argv = argv.iter().map(|&argument| argument.to_owned()).collect();
+    let env = vec![("PATH".to_owned(), PATH.to_owned())];
+    let process = Process { argv, env, cwd: "/".into(), ..Process::default() };
+    let (root, hostname) = (RootFiles::Host, "web-0".to_owned());
+    ContainerSpec { root, read_only_root: false, mounts: Vec::new(), hostname, process }
+}
+
+fn shell(script: &str) -> ContainerSpec {
+    spec(&["sh", "-c", script])
+}
+
+struct Node {
+    runtime: Runtime,
+    dir: Scratch,
+}
+
+impl Node {
+    fn new(isolation: Isolation) -> Node {
+        let dir = Scratch::new();
+        Node { runtime: Runtime::with_isolation(&dir.0, isolation).unwrap(), dir }
+    }
+
+    async fn start(&self, spec: ContainerSpec) -> (Container, Streams) {
+        self.runtime.start(new_id(), spec, false).await.unwrap()
+    }
+
+    /// Runs to the end: exit code, stdout, stderr.
+    async fn finish(&self, spec: ContainerSpec) -> (i32, String, String) {
+        let (container, streams) = self.start(spec).await;
+        let (out, err) = read(streams).await;
+        (container.running.wait().await.code, out, err)
+    }
+
+    fn volume(&self, name: &str) -> PathBuf {
+        let volume = self.dir.0.join(name);
+        std::fs::create_dir_all(&volume).unwrap();
+        volume
+    }
+}
+
+async fn read(mut streams: Streams) -> (String, String) {
+    let (mut out, mut err) = (String::new(), String::new());
+    streams.stdout.read_to_string(&mut out).await.unwrap();
+    if let Some(mut stderr) = streams.stderr {
+        stderr.read_to_string(&mut err).await.unwrap();
+    }
+    (out, err)
+}
+
+async fn line(streams: &mut Streams) -> String {
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") {
+        line.push(streams.stdout.read_u8().await.unwrap());
+    }
+    String::from_utf8(line).unwrap().trim().to_owned()
+}
+
+fn argv(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+fn a_command_ends_with_its_exit_code(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        let (code, out, err) = node.finish(shell("echo out; echo err >&2; exit 7")).await;
+        assert_eq!((code, out.as_str(), err.as_str()), (7, "out\n", "err\n"));
+        let killed = node.finish(shell("sh -c 'kill -9 $$'; exit $?")).await;
+        assert_eq!(killed.0, 137);
+    });
+}
+
+fn a_missing_command_is_reported_as_runc_does(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        let failure = |words: &'static [&str]| node.runtime.start(new_id(), spec(words), false);
+        let missing = failure(&["no-such-command"]).await.err().unwrap();
+        assert_eq!(missing.0, r#"exec: "no-such-command": executable file not found in $PATH"#);
+        let path = failure(&["/no/such"]).await.err().unwrap();
+        assert_eq!(path.0, r#"exec: "/no/such": stat /no/such: no such file or directory"#);
+        let forbidden = failure(&["/etc/passwd"]).await.err().unwrap();
+        assert_eq!(forbidden.0, r#"exec: "/etc/passwd": permission denied"#);
+    });
+}
+
+fn an_exec_has_stdin_and_an_exit_code(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        let (container, _streams) = node.start(shell("exec sleep 1000")).await;
+        let (exec, mut streams) = container.exec(argv(&["sh", "-c", "cat; exit 3"]), true, false).await.unwrap();
+        let mut stdin = streams.stdin.take().unwrap();
+        stdin.write_all(b"hello").await.unwrap();
+        drop(stdin);
+        assert_eq!(read(streams).await.0, "hello");
+        assert_eq!(exec.wait().await.code, 3);
+        assert!(container.running.exit().is_none());
+        let missing = container.exec(argv(&["no-such-command"]), false, false).await.err().unwrap();
+        assert_eq!(missing.0, r#"exec: "no-such-command": executable file not found in $PATH"#);
+        container.running.kill();
+        container.running.wait().await;
+    });
+}
+
+fn an_exec_with_a_terminal_sees_its_size(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        let (container, _streams) = node.start(shell("exec sleep 1000")).await;
+        let script = "tty -s && read line && stty size";
+        let (exec, mut streams) = container.exec(argv(&["sh", "-c", script]), true, true).await.unwrap();
+        streams.terminal.take().unwrap().resize(91, 33).unwrap();
+        streams.stdin.take().unwrap().write_all(b"go\n").await.unwrap();
+        let (out, _) = read(streams).await;
+        assert!(out.ends_with("33 91\r\n"), "{out:?}");
+        assert_eq!(exec.wait().await.code, 0);
+    });
+}
+
+fn a_signal_reaches_the_command(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        let (container, mut streams) =
+            node.start(shell("trap 'echo got it; exit 5' TERM; echo ready; while :; do sleep 0.05; done")).await;
+        assert_eq!(line(&mut streams).await, "ready");
+        container.running.signal(Signal::TERM);
+        assert_eq!(line(&mut streams).await, "got it");
+        assert_eq!(container.running.wait().await.code, 5);
+    });
+}
+
+/// A file of a volume that a process of the container holds locked tells from outside whether that process lives.
+async fn unlocked(path: &Path) {
+    let file = std::fs::File::open(path).unwrap();
+    tokio::task::spawn_blocking(move || file.lock().unwrap()).await.unwrap();
+}
+
+fn a_kill_ends_every_process(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        let volume = node.volume("locks");
+        let mut spec = shell("(setsid flock data/lock sh -c 'echo locked; exec sleep 1000' &) ; exec sleep 1000");
+        spec.mounts = vec![Mount { source: volume.clone(), target: "/data".into(), read_only: false }];
+        let (container, mut streams) = node.start(spec).await;
+        assert_eq!(line(&mut streams).await, "locked");
+        assert!(std::fs::File::open(volume.join("lock")).unwrap().try_lock().is_err());
+        container.running.kill();
+        assert_eq!(container.running.wait().await.code, 137);
+        unlocked(&volume.join("lock")).await;
+    });
+}
+
+fn killing_the_node_ends_the_container(isolation: Isolation) {
+    run(async {
+        let dir = Scratch::new();
+        let victim = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([VICTIM, dir.0.to_str().unwrap(), &serde_json::to_string(&isolation).unwrap()])
+            .stdout(std::process::Stdio::piped())
+            .spawn();
+        let mut victim = victim.unwrap();
+        let mut said = String::new();
+        BufReader::new(victim.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        assert_eq!(said, "locked\n");
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        unlocked(&dir.0.join("locks/lock")).await;
+    });
+}
+
+fn be_a_victim(dir: &Path, isolation: Isolation) {
+    run(async {
+        let node = Node { runtime: Runtime::with_isolation(dir, isolation).unwrap(), dir: Scratch(dir.to_owned()) };
+        let mut spec = shell("(setsid flock data/lock sh -c 'echo locked; exec sleep 1000' &) ; exec sleep 1000");
+        let source = node.volume("locks");
+        spec.mounts = vec![Mount { source, target: "/data".into(), read_only: false }];
+        let (container, mut streams) = node.start(spec).await;
+        println!("{}", line(&mut streams).await);
+        container.running.wait().await
+    });
+}
+
+fn a_volume_is_seen_at_its_path(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        let volume = node.volume("data");
+        std::fs::write(volume.join("there"), "before").unwrap();
+        // Relative to the directory that a container starts in: true of links and of mounts.
+        let mut spec = shell("cat var/run/deep/data/there; echo new > var/run/deep/data/written");
+        let target = PathBuf::from("/var/run/deep/data");
+        spec.mounts = vec![Mount { source: volume.clone(), target, read_only: false }];
+        let (code, out, err) = node.finish(spec).await;
+        assert_eq!((code, out.as_str(), err.as_str()), (0, "before", ""));
+        assert_eq!(std::fs::read_to_string(volume.join("written")).unwrap(), "new\n");
+    });
+}
+
+fn the_command_is_pid_1_and_an_exec_sees_it(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        let (code, out, _) = node.finish(shell("echo $$ $(hostname)")).await;
+        assert_eq!((code, out.as_str()), (0, "1 web-0\n"));
+        let (container, _streams) = node.start(spec(&["sleep", "1000"])).await;
+        let (_, streams) = container.exec(argv(&["cat", "/proc/1/comm"]), false, false).await.unwrap();
+        assert_eq!(read(streams).await.0, "sleep\n");
+    });
+}
+
+fn files_outside_volumes_stay_in_the_container(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        let script =
+            "echo mine > /etc/boathook-test && cat /etc/boathook-test && touch /tmp/x && ls /dev/null /proc/self";
+        let (code, out, err) = node.finish(shell(script)).await;
+        assert_eq!((code, err.as_str()), (0, ""));
+        assert!(out.starts_with("mine\n"));
+        assert!(!Path::new("/etc/boathook-test").exists());
+    });
+}
+
+fn a_read_only_volume_cannot_be_written(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        let mut spec = shell("echo x > /data/file");
+        spec.mounts = vec![Mount { source: node.volume("data"), target: "/data".into(), read_only: true }];
+        let (code, _, err) = node.finish(spec).await;
+        assert_ne!(code, 0);
+        assert!(err.contains("Read-only file system"), "{err}");
+    });
+}
+
+fn a_container_runs_as_the_user_it_names(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        let mut spec = shell("echo $(id -u):$(id -g); exec sleep 1000");
+        (spec.process.uid, spec.process.gid) = (1234, 5678);
+        let (container, mut streams) = node.start(spec).await;
+        assert_eq!(line(&mut streams).await, "1234:5678");
+        let (_, streams) = container.exec(argv(&["id", "-u"]), false, false).await.unwrap();
+        assert_eq!(read(streams).await.0, "1234\n");
+    });
+}
+
+fn a_missing_working_directory_is_made(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        let mut spec = shell("pwd");
+        (spec.process.uid, spec.process.cwd) = (1234, "/no/such/directory".into());
+        let (code, out, err) = node.finish(spec).await;
+        assert_eq!((code, out.as_str(), err.as_str()), (0, "/no/such/directory\n", ""));
+    });
+}
+
+fn a_read_only_root_still_has_writable_volumes(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        let mut spec =
+            shell("echo x > /data/file && ! touch /etc/x 2>/dev/null && ! touch /x 2>/dev/null && echo good");
+        spec.read_only_root = true;
+        spec.mounts = vec![Mount { source: node.volume("data"), target: "/data".into(), read_only: false }];
+        let (code, out, err) = node.finish(spec).await;
+        assert_eq!((code, out.as_str()), (0, "good\n"), "{err}");
+    });
+}
