@@ -2,6 +2,7 @@
 //!
 //! The constructors say what Kubernetes says in the same place, to the letter: kubectl and client libraries read it.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::{Value, json};
@@ -10,7 +11,8 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
     pub code: u16,
-    pub reason: &'static str,
+    /// Empty: the answer has none.
+    pub reason: Cow<'static, str>,
     pub message: String,
     /// `details`, as Kubernetes fills it for this reason; `Null` where it has none.
     pub details: Value,
@@ -107,7 +109,7 @@ impl fmt::Display for FieldError {
 
 impl Status {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Value::Null }
+        Self { code, reason: reason.into(), message: message.into(), details: Value::Null }
     }
 
     fn about(mut self, of: GroupResource<'_>, name: &str) -> Self {
@@ -143,6 +145,11 @@ impl Status {
 
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
+    }
+
+    /// A value of a query that cannot be read.
+    pub fn bad_request_of(error: impl fmt::Display) -> Self {
+        Self::bad_request(error.to_string())
     }
 
     pub fn unauthorized() -> Self {
@@ -214,9 +221,11 @@ impl Status {
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code,
         });
+        if !self.reason.is_empty() {
+            body["reason"] = (*self.reason).into();
+        }
         if !self.details.is_null() {
             body["details"] = self.details.clone();
         }

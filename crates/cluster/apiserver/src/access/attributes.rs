@@ -36,7 +36,7 @@ impl Attributes<'_> {
         }
         if self.resource.is_empty() {
             let message = format!("forbidden: {why}");
-            return Status { code: 403, reason: "Forbidden", message, details: json!({}) };
+            return Status { code: 403, reason: "Forbidden".into(), message, details: json!({}) };
         }
         Status::forbidden(GroupResource { group: self.group, resource: self.resource }, self.name, &why)
     }

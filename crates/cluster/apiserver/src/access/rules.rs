@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::policy_rule::PolicyRule;
 use super::user::{MASTERS, service_account_name};
 use super::{Attributes, RBAC_GROUP, User};
-use crate::admission::label_selector::LabelSelector;
 use crate::object;
+use crate::selector::LabelSelector;
 use crate::status::{GroupResource, Result, Status};
 
 #[derive(Debug, Default)]

@@ -155,7 +155,7 @@ async fn a_denial_keeps_the_webhooks_words_code_and_reason() {
     ];
     for (path, code, reason, message) in table {
         let status = refusal(webhook(&server, path)).await;
-        assert_eq!((status.code, status.reason, status.message), (code, reason, message), "{path}");
+        assert_eq!((status.code, &*status.reason, status.message), (code, reason, message), "{path}");
     }
     assert_eq!(refusal(webhook(&server, "code")).await.details, json!({"name": "x"}));
 }

@@ -10,7 +10,6 @@ mod call;
 mod cel;
 pub mod conditions;
 mod dispatch;
-pub(crate) mod label_selector;
 mod review;
 mod rule;
 #[cfg(test)]

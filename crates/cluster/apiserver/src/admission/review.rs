@@ -68,7 +68,7 @@ pub(super) fn read(webhook: &str, phase: Phase, uid: &str, review: &Value) -> Re
     if answered != uid {
         return invalid(format!("expected response.uid={uid:?}, got {answered:?}"));
     }
-    let (patch, patch_type) = (object::text(response, "/patch"), &response["patchType"]);
+    let (patch, patch_type) = (patch_text(&response["patch"]), &response["patchType"]);
     match (phase, patch.is_empty(), patch_type.is_null()) {
         (Phase::Mutating, false, true) => {
             return invalid("webhook returned response.patch but not response.patchType".to_owned());
@@ -97,6 +97,18 @@ pub(super) fn read(webhook: &str, phase: Phase, uid: &str, review: &Value) -> Re
     Ok(answer)
 }
 
+/// The patch in base64. Go also reads bytes from a list of numbers, which is how some libraries write them.
+fn patch_text(patch: &Value) -> String {
+    match patch {
+        Value::String(text) => text.clone(),
+        Value::Array(numbers) => {
+            let bytes: Vec<u8> = numbers.iter().filter_map(|number| u8::try_from(number.as_u64()?).ok()).collect();
+            STANDARD.encode(bytes)
+        }
+        _ => String::new(),
+    }
+}
+
 /// The refusal as the client reads it: the webhook's own status, its message introduced.
 fn refusal(webhook: &str, status: &Value) -> Status {
     let denied = format!("admission webhook {webhook:?} denied the request");
@@ -109,32 +121,5 @@ fn refusal(webhook: &str, status: &Value) -> Status {
     let code =
         status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code));
     let details = status["details"].clone();
-    Status { code: code.unwrap_or(400), reason: known_reason(reason), message, details }
-}
-
-/// A webhook may send any text as its reason; those that Kubernetes knows are passed on.
-fn known_reason(reason: &str) -> &'static str {
-    const KNOWN: [&str; 20] = [
-        "AlreadyExists",
-        "BadRequest",
-        "Conflict",
-        "Expired",
-        "Forbidden",
-        "Gone",
-        "InternalError",
-        "Invalid",
-        "MethodNotAllowed",
-        "NotAcceptable",
-        "NotFound",
-        "RequestEntityTooLarge",
-        "ServerTimeout",
-        "ServiceUnavailable",
-        "StoreReadError",
-        "Timeout",
-        "TooManyRequests",
-        "Unauthorized",
-        "UnsupportedMediaType",
-        "Unknown",
-    ];
-    KNOWN.into_iter().find(|known| *known == reason).unwrap_or_default()
+    Status { code: code.unwrap_or(400), reason: reason.to_owned().into(), message, details }
 }

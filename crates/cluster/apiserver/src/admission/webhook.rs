@@ -5,12 +5,12 @@ use tokio::time::Duration;
 
 use super::call::{Endpoint, Resolve, deadline};
 use super::conditions::{Conditions, Match};
-use super::label_selector::LabelSelector;
 use super::review::{self, Answer};
 use super::rule::Rule;
 use super::{Operation, Request};
 use crate::access::token::new_uid;
 use crate::object;
+use crate::selector::LabelSelector;
 use crate::status::{GroupResource, Result, Status};
 
 const DEFAULT_TIMEOUT: u64 = 10;

@@ -7,10 +7,12 @@ mod names;
 mod status;
 mod version;
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 pub use names::Names;
-pub use version::{PrinterColumn, ScalePaths, Version};
+pub use version::Version;
 
 use crate::object::{self, map_mut, text};
 use crate::status::FieldError;
@@ -22,7 +24,7 @@ pub struct Definition {
     pub names: Names,
     pub namespaced: bool,
     /// Served or not, in the order of the definition. Exactly one is the storage version.
-    pub versions: Vec<Version>,
+    pub versions: Vec<Arc<Version>>,
     /// What the author is to be told in `Warning:` headers.
     pub warnings: Vec<String>,
 }
@@ -48,10 +50,11 @@ impl Definition {
                 warnings.push(warning);
             }
         }
+        let versions = versions.into_iter().map(Arc::new).collect();
         Ok(Self { group, names, namespaced: text(spec, "/scope") == "Namespaced", versions, warnings })
     }
 
-    pub fn served(&self) -> impl Iterator<Item = &Version> {
+    pub fn served(&self) -> impl Iterator<Item = &Arc<Version>> {
         self.versions.iter().filter(|version| version.served)
     }
 

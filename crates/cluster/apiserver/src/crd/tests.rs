@@ -56,8 +56,8 @@ fn a_definition_says_what_is_served() {
     let v1 = definition.storage();
     assert!(v1.has_status);
     let scale = v1.scale.as_ref().unwrap();
-    assert_eq!((scale.spec_replicas.as_str(), scale.status_replicas.as_str()), ("/spec/replicas", "/status/replicas"));
-    assert_eq!(scale.label_selector.as_deref(), Some("/status/selector"));
+    assert_eq!((scale.replicas.as_str(), scale.status_replicas.as_str()), ("/spec/replicas", "/status/replicas"));
+    assert_eq!(scale.selector.as_deref(), Some("/status/selector"));
     assert_eq!((v1.columns[0].json_path.as_str(), v1.columns[0].priority), (".spec.color", 1));
     assert_eq!(v1.selectable_fields, ["spec.color"]);
     assert!(v1.schema.properties["metadata"].properties.contains_key("labels"));

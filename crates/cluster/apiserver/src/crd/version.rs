@@ -5,8 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{is_true, names, text};
+use crate::resource::ScalePaths;
 use crate::schema::{Rules, Schema, Type, object_meta};
 use crate::status::{FieldError, FieldErrorKind};
+use crate::table::Column;
 
 #[derive(Debug)]
 pub struct Version {
@@ -20,30 +22,11 @@ pub struct Version {
     pub rules: Arc<Rules>,
     pub has_status: bool,
     pub scale: Option<ScalePaths>,
-    pub columns: Vec<PrinterColumn>,
+    pub columns: Vec<Column>,
     /// As field selectors write them: `spec.color`.
     pub selectable_fields: Vec<String>,
     /// The object as the definition wrote it: it may narrow `metadata.name`.
     own: Arc<Schema>,
-}
-
-/// JSON pointers of what the scale subresource reads and writes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ScalePaths {
-    pub spec_replicas: String,
-    pub status_replicas: String,
-    pub label_selector: Option<String>,
-}
-
-/// One of `additionalPrinterColumns`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct PrinterColumn {
-    pub name: String,
-    pub kind: String,
-    pub format: String,
-    pub description: String,
-    pub priority: i64,
-    pub json_path: String,
 }
 
 impl Version {
@@ -177,10 +160,10 @@ fn scale(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> 
             errors.push(FieldError::required(format!("{at}.{field}"), ""));
         }
     }
-    Some(ScalePaths { spec_replicas: spec_replicas?, status_replicas: status_replicas?, label_selector })
+    Some(ScalePaths { replicas: spec_replicas?, status_replicas: status_replicas?, selector: label_selector })
 }
 
-fn columns(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> Vec<PrinterColumn> {
+fn columns(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> Vec<Column> {
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
     const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
     let list = places.of("additionalPrinterColumns", "additionalPrinterColumns");
@@ -188,7 +171,7 @@ fn columns(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -
     for (index, column) in version["additionalPrinterColumns"].as_array().into_iter().flatten().enumerate() {
         let at = |field: &str| format!("{list}[{index}].{field}");
         let text = |field: &str| text(column, &format!("/{field}")).to_owned();
-        let column = PrinterColumn {
+        let column = Column {
             name: text("name"),
             kind: text("type"),
             format: text("format"),

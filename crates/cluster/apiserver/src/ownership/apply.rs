@@ -75,7 +75,7 @@ fn kind_text(applied: &Value) -> String {
 
 /// What Kubernetes itself does not tell from its own failure: code 500, no reason.
 fn failed(message: String) -> Status {
-    Status { code: 500, reason: "", message, details: Value::Null }
+    Status { code: 500, reason: "".into(), message, details: Value::Null }
 }
 
 fn decode_failed(why: String) -> Status {

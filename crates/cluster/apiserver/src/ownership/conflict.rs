@@ -39,7 +39,7 @@ pub(super) fn status(conflicts: &Conflicts) -> Status {
             format!("Apply failed with {} conflicts: {}", causes.len(), lines.join("\n"))
         }
     };
-    Status { code: 409, reason: "Conflict", message, details: json!({"causes": causes}) }
+    Status { code: 409, reason: "Conflict".into(), message, details: json!({"causes": causes}) }
 }
 
 fn name(owner: &Owner) -> String {

@@ -43,7 +43,7 @@ fn decode(patch: &Value) -> Result<Vec<&Map<String, Value>>> {
 /// What Kubernetes answers to every operation that does not apply: it keeps the reason to itself.
 fn does_not_apply() -> Status {
     let message = "the server rejected our request due to an error in our request".to_owned();
-    Status { code: 422, reason: "Invalid", message, details: json!({}) }
+    Status { code: 422, reason: "Invalid".into(), message, details: json!({}) }
 }
 
 struct Patching {
@@ -250,7 +250,7 @@ mod tests {
         ];
         for operation in refused {
             let status = json(&json!({"a": {"b": "c"}, "list": [1, 2]}), &json!([operation])).unwrap_err();
-            assert_eq!((status.code, status.reason, &status.details), (422, "Invalid", &json!({})), "{operation}");
+            assert_eq!((status.code, &*status.reason, &status.details), (422, "Invalid", &json!({})), "{operation}");
             assert_eq!(status.message, "the server rejected our request due to an error in our request");
         }
     }

@@ -14,6 +14,7 @@ mod files;
 mod lifecycle;
 mod pod;
 mod probe;
+mod proxy;
 mod registration;
 mod report;
 mod scheduler;
@@ -153,6 +154,7 @@ impl Node {
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(registration::keep_lease(client.clone(), node));
+        tasks.spawn(proxy::run(client.clone()));
         tasks.spawn(scheduler::run(client, config.name.clone()));
         tasks.spawn(watch_pods(shared.clone(), config.name));
         Ok(Node { shared, tasks })

@@ -87,7 +87,7 @@ pub(super) fn check_types(live: &[Value], patch: &[Value]) -> Result<()> {
     };
     if first == go_text::type_of(&Value::Array(Vec::new())) {
         let message = "lists of lists are not supported".to_owned();
-        return Err(Status { code: 422, reason: "Invalid", message, details: Value::Null });
+        return Err(Status { code: 422, reason: "Invalid".into(), message, details: Value::Null });
     }
     if types.all(|other| other == first) {
         return Ok(());

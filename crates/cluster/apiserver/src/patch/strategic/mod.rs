@@ -31,7 +31,7 @@ pub fn strategic(object: &Value, patch: &Value, schema: &Schema) -> Result<Value
 
 /// A patch that Kubernetes itself does not tell from its own failure: code 500, no reason.
 fn confused(message: String) -> Status {
-    Status { code: 500, reason: "", message, details: Value::Null }
+    Status { code: 500, reason: "".into(), message, details: Value::Null }
 }
 
 fn missing_key(item: &Value, key: &str) -> Status {

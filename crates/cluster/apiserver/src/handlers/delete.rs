@@ -1,0 +1,212 @@
+//! `delete` and `deletecollection`: an object goes at once, or when its finalizers are done and its time is up.
+
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::Call;
+use crate::admission::Operation;
+use crate::answer::{self, Body};
+use crate::body;
+use crate::object;
+use crate::status::{Result, Status};
+use crate::store::{CommitError, Expect, Key, Stored, Write};
+
+/// As for any write without a version: see `write`.
+const TRIES: u32 = 64;
+
+/// What a client may say about a deletion.
+struct Options {
+    grace: Option<i64>,
+    /// What becomes of dependents: a finalizer that the garbage collector acts upon, or none for "later".
+    propagation: Propagation,
+    uid: String,
+    version: String,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Propagation {
+    Background,
+    Foreground,
+    Orphan,
+}
+
+/// What a deletion comes to.
+enum Fate {
+    Gone(Stored),
+    Told(Stored),
+}
+
+impl Call {
+    pub(super) async fn delete(&self) -> Result<Response<Body>> {
+        let options = self.delete_options()?;
+        match self.remove(&self.key(&self.target.name), &options).await? {
+            Fate::Told(stored) => Ok(self.shown(StatusCode::OK, &stored.object)),
+            Fate::Gone(stored) => {
+                let details = json!({
+                    "name": self.target.name,
+                    "group": self.resource.group,
+                    "kind": self.resource.plural,
+                    "uid": object::uid(&stored.object),
+                });
+                let body = json!({
+                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
+                });
+                // Pods and the like are shown as they were; what has no grace is a plain success.
+                match self.resource.behaviour.graceful {
+                    true => Ok(self.shown(StatusCode::OK, &stored.object)),
+                    false => Ok(answer::json(StatusCode::OK, &body)),
+                }
+            }
+        }
+    }
+
+    pub(super) async fn delete_collection(&self) -> Result<Response<Body>> {
+        let options = self.delete_options()?;
+        let selector = self.selector()?;
+        let view = self.api.store.view();
+        let mut items = Vec::new();
+        for (key, stored) in view.list(&self.prefix(), None, None) {
+            if !selector.matches(&stored.object) {
+                continue;
+            }
+            match self.remove(key, &options).await {
+                Ok(Fate::Gone(stored) | Fate::Told(stored)) => items.push(stored.object),
+                // Somebody else was faster: it is gone, which is what was asked for.
+                Err(status) if status.code == 404 => {}
+                Err(status) => return Err(status),
+            }
+        }
+        let metadata = json!({"resourceVersion": self.api.store.view().revision().to_string()});
+        Ok(answer::json(StatusCode::OK, &self.shown_list(&items, metadata)))
+    }
+
+    fn delete_options(&self) -> Result<Options> {
+        let sent = if self.body.is_empty() { json!({}) } else { body::object(&self.content_type, &self.body)? };
+        let from_query = self.query.number::<i64>("gracePeriodSeconds")?;
+        let grace = sent["gracePeriodSeconds"].as_i64().or(from_query);
+        if let Some(grace) = grace.filter(|grace| *grace < 0) {
+            return Err(Status::bad_request(format!(
+                "gracePeriodSeconds: Invalid value: {grace}: must be non-negative"
+            )));
+        }
+        let named = match object::text(&sent, "/propagationPolicy") {
+            "" => self.query.get("propagationPolicy"),
+            named => named,
+        };
+        let orphans = sent["orphanDependents"].as_bool() == Some(true);
+        let propagation = match named {
+            "Orphan" => Propagation::Orphan,
+            "" if orphans => Propagation::Orphan,
+            "Foreground" => Propagation::Foreground,
+            "" | "Background" => Propagation::Background,
+            other => {
+                return Err(Status::bad_request(format!(
+                    "propagationPolicy: Unsupported value: \"{other}\": supported values: \"Background\", \"Foreground\", \"Orphan\""
+                )));
+            }
+        };
+        Ok(Options {
+            grace,
+            propagation,
+            uid: object::text(&sent, "/preconditions/uid").to_owned(),
+            version: object::text(&sent, "/preconditions/resourceVersion").to_owned(),
+        })
+    }
+
+    async fn remove(&self, key: &Key, options: &Options) -> Result<Fate> {
+        let gone = || Status::not_found(self.resource.group_resource(), &key.name);
+        for _ in 0..TRIES {
+            let current = self.api.store.view().get(key).ok_or_else(gone)?;
+            self.check_preconditions(&current.object, options)?;
+            self.admit(Operation::Delete, None, Some(&current.object)).await?;
+            let told = self.told_to_go(&current.object, options);
+            if self.dry_run {
+                return Ok(Fate::Told(current));
+            }
+            let goes = told.as_ref().is_none_or(super::write::is_finished);
+            if told.as_ref() == Some(&*current.object) && !goes {
+                return Ok(Fate::Told(current));
+            }
+            let put = if goes { None } else { told };
+            let write = Write { key: key.clone(), expect: Expect::Revision(current.revision), put };
+            match self.api.commit(write).await {
+                Ok(stored) if goes => return Ok(Fate::Gone(stored)),
+                Ok(stored) => return Ok(Fate::Told(stored)),
+                Err(CommitError::Changed { current: None }) => return Err(gone()),
+                Err(CommitError::Changed { .. }) => {}
+                Err(error) => return Err(Status::internal(error)),
+            }
+        }
+        Err(Status::modified_meanwhile(self.resource.group_resource(), &key.name))
+    }
+
+    fn check_preconditions(&self, current: &Value, options: &Options) -> Result<()> {
+        let checks = [
+            ("UID", &options.uid, object::uid(current)),
+            ("ResourceVersion", &options.version, object::resource_version(current)),
+        ];
+        for (what, wanted, found) in checks {
+            if !wanted.is_empty() && wanted != found {
+                let why =
+                    format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
+                return Err(Status::conflict(self.resource.group_resource(), object::name(current), &why));
+            }
+        }
+        Ok(())
+    }
+
+    /// The object with the marks of its deletion, if it has to wait for anything; none if it can go at once.
+    fn told_to_go(&self, current: &Value, options: &Options) -> Option<Value> {
+        let mut told = current.clone();
+        let grace = self.grace(current, options);
+        let metadata = object::metadata_mut(&mut told);
+        if !object::is_being_deleted(current) {
+            metadata.insert("deletionTimestamp".to_owned(), self.api.time_after(grace).into());
+            metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
+            if self.resource.behaviour.generation {
+                let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
+                metadata.insert("generation".to_owned(), (generation + 1).into());
+            }
+        } else if metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) > grace {
+            // Told again with less time: only ever sooner.
+            metadata.insert("deletionTimestamp".to_owned(), self.api.time_after(grace).into());
+            metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
+        }
+        let finalizers = self.finalizers_after(current, options);
+        let metadata = object::metadata_mut(&mut told);
+        match finalizers.is_empty() {
+            true => drop(metadata.remove("finalizers")),
+            false => drop(metadata.insert("finalizers".to_owned(), finalizers.into())),
+        }
+        if self.resource.plural == "namespaces" {
+            told["status"]["phase"] = "Terminating".into();
+        }
+        (!super::write::is_finished(&told)).then_some(told)
+    }
+
+    /// Only what has a keeper that ends it gets time; a pod that no node runs, or that has ended, needs none.
+    fn grace(&self, current: &Value, options: &Options) -> i64 {
+        let ended = matches!(object::text(current, "/status/phase"), "Succeeded" | "Failed");
+        let unplaced = object::text(current, "/spec/nodeName").is_empty();
+        if !self.resource.behaviour.graceful || ended || unplaced {
+            return 0;
+        }
+        let own = current.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(30);
+        options.grace.unwrap_or(own)
+    }
+
+    fn finalizers_after(&self, current: &Value, options: &Options) -> Vec<String> {
+        let (orphan, foreground) = ("orphan", "foregroundDeletion");
+        let mut finalizers: Vec<String> = object::finalizers(current).map(str::to_owned).collect();
+        if object::is_being_deleted(current) {
+            return finalizers;
+        }
+        finalizers.retain(|finalizer| finalizer != orphan && finalizer != foreground);
+        match options.propagation {
+            Propagation::Background => {}
+            Propagation::Foreground => finalizers.push(foreground.to_owned()),
+            Propagation::Orphan => finalizers.push(orphan.to_owned()),
+        }
+        finalizers
+    }
+}

@@ -1,0 +1,135 @@
+//! `list`: the objects of a resource, all at one version of the store, page by page if asked.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::Call;
+use crate::accept::Form;
+use crate::answer::{self, Body};
+use crate::metadata_only;
+use crate::selector::{FieldSelector, LabelSelector};
+use crate::status::{Result, Status};
+use crate::store::{Key, View};
+
+/// What a list or a watch shows of what it covers.
+pub(super) struct Selector {
+    labels: LabelSelector,
+    fields: FieldSelector,
+}
+
+impl Selector {
+    pub(super) fn matches(&self, object: &Value) -> bool {
+        self.labels.matches(object) && self.fields.matches(object)
+    }
+}
+
+/// Where the next page begins, and at which version of the store.
+struct Continue {
+    revision: u64,
+    after: Key,
+}
+
+impl Call {
+    pub(super) fn list(&self) -> Result<Response<Body>> {
+        let selector = self.selector()?;
+        let limit = self.query.number::<usize>("limit")?.filter(|limit| *limit > 0);
+        let token = self.query.get("continue");
+        let (view, after) = match token {
+            "" => (self.view_for_list()?, None),
+            token => {
+                let page = self.decode_token(token)?;
+                let expired = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.";
+                let view = self.api.store.view_at(page.revision).ok_or_else(|| Status::expired(expired))?;
+                (view, Some(page.after))
+            }
+        };
+        let (items, more) = self.page(&view, &selector, after, limit);
+        if more {
+            // The next page is of the same objects, whatever happens meanwhile.
+            self.api.store.keep(&view);
+        }
+        let metadata = self.list_metadata(&view, &items, more);
+        let items: Vec<Arc<Value>> = items.into_iter().map(|(_, object)| object).collect();
+        Ok(answer::json(StatusCode::OK, &self.shown_list(&items, metadata)))
+    }
+
+    /// The view that the client asks for: the newest always satisfies "not older than"; an exact one must be kept.
+    fn view_for_list(&self) -> Result<View> {
+        let view = self.api.store.view();
+        let matching = self.query.get("resourceVersionMatch");
+        let Some(wanted) = self.query.number::<u64>("resourceVersion")? else { return Ok(view) };
+        match matching {
+            "Exact" => {
+                let expired =
+                    || Status::expired(format!("The resourceVersion for the provided list is too old: {wanted}"));
+                self.api.store.view_at(wanted).ok_or_else(expired)
+            }
+            _ if wanted > view.revision() => {
+                let message = format!("Too large resource version: {wanted}, current: {}", view.revision());
+                Err(Status::timeout(message))
+            }
+            _ => Ok(view),
+        }
+    }
+
+    /// A page of objects with their keys, and whether there are more.
+    fn page(
+        &self,
+        view: &View,
+        selector: &Selector,
+        after: Option<Key>,
+        limit: Option<usize>,
+    ) -> (Vec<(Key, Arc<Value>)>, bool) {
+        let mut items = Vec::new();
+        for (key, stored) in view.list(&self.prefix(), after.as_ref(), None) {
+            if !selector.matches(&stored.object) {
+                continue;
+            }
+            if limit.is_some_and(|limit| items.len() == limit) {
+                return (items, true);
+            }
+            items.push((key.clone(), stored.object.clone()));
+        }
+        (items, false)
+    }
+
+    fn list_metadata(&self, view: &View, items: &[(Key, Arc<Value>)], more: bool) -> Value {
+        let mut metadata = json!({"resourceVersion": view.revision().to_string()});
+        if let (true, Some((last, _))) = (more, items.last()) {
+            let token = json!([view.revision(), &*last.namespace, &*last.name]).to_string();
+            metadata["continue"] = URL_SAFE_NO_PAD.encode(token).into();
+        }
+        metadata
+    }
+
+    fn decode_token(&self, token: &str) -> Result<Continue> {
+        let refused = || Status::bad_request("continue key is not valid: it was not given by this server");
+        let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| refused())?;
+        let (revision, namespace, name): (u64, String, String) =
+            serde_json::from_slice(&bytes).map_err(|_| refused())?;
+        Ok(Continue { revision, after: Key::new(self.resource.stored_as(), namespace, name) })
+    }
+
+    pub(super) fn shown_list(&self, items: &[Arc<Value>], metadata: Value) -> Value {
+        match self.form {
+            Form::Plain | Form::AggregatedDiscovery(_) => answer::list(&self.resource, metadata, items),
+            Form::PartialObjectMetadata => metadata_only::partial_list(items.iter().map(|item| &**item), metadata),
+            Form::Table => {
+                let objects = items.iter().map(|item| &**item);
+                self.resource.printer.list(objects, metadata, self.include, self.api.now())
+            }
+        }
+    }
+
+    /// Both selectors of the query.
+    pub(super) fn selector(&self) -> Result<Selector> {
+        Ok(Selector {
+            labels: self.query.get("labelSelector").parse()?,
+            fields: FieldSelector::parse(self.query.get("fieldSelector"), &self.resource.selectable)?,
+        })
+    }
+}

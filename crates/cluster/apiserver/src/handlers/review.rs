@@ -1,0 +1,35 @@
+//! Reviews: questions that are asked by creating an object, answered in it, and never stored.
+
+use http::{Response, StatusCode};
+
+use super::Call;
+use crate::access::reviews;
+use crate::answer::{self, Body};
+use crate::body;
+use crate::request::Verb;
+use crate::resource::Review;
+use crate::status::{Result, Status};
+
+impl Call {
+    pub(super) fn review(&self, review: Review) -> Result<Response<Body>> {
+        if self.target.verb != Verb::Create {
+            return Err(Status::method_not_allowed());
+        }
+        let asked = body::object(&self.content_type, &self.body)?;
+        let (rules, now) = (self.api.rules(), self.api.now().as_second());
+        let answered = match review {
+            Review::SubjectAccess => reviews::subject_access_review(&rules, asked)?,
+            Review::LocalSubjectAccess => reviews::local_subject_access_review(&rules, &self.target.namespace, asked)?,
+            Review::SelfSubjectAccess => reviews::self_subject_access_review(&rules, &self.user, asked)?,
+            Review::SelfSubjectRules => reviews::self_subject_rules_review(&rules, &self.user, &asked)?,
+            Review::SelfSubject => reviews::self_subject_review(&self.user, now),
+            Review::Token => {
+                let view = self.api.store.view();
+                reviews::token_review(&self.api.tokens, asked, now, &|resource, namespace, name| {
+                    self.api.looked_up(&view, resource, namespace, name)
+                })?
+            }
+        };
+        Ok(answer::json(StatusCode::CREATED, &answered))
+    }
+}

@@ -1,0 +1,169 @@
+//! `watch`: every change after a version, in order, as one JSON document a line, until the client goes or time is up.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Response;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::Call;
+use super::list::Selector;
+use crate::accept::Form;
+use crate::answer::{self, Body};
+use crate::metadata_only;
+use crate::status::{Result, Status};
+use crate::store::{Event, EventKind, WatchError, Watcher};
+
+/// How long a watch lives when the client does not say: Kubernetes takes 30 to 60 minutes.
+const DEFAULT_LIFE: Duration = Duration::from_secs(30 * 60);
+/// How often a client that asked for it is told the version that it has reached.
+const BOOKMARK: Duration = Duration::from_secs(60);
+
+/// A watch under way.
+struct Watching {
+    call: Call,
+    watcher: Watcher,
+    selector: Selector,
+    /// What is to be sent before anything new.
+    first: VecDeque<Bytes>,
+    end: Instant,
+    bookmarks: bool,
+    next_bookmark: Instant,
+    over: bool,
+    /// Nothing was sent yet: the first table has the columns.
+    fresh: bool,
+}
+
+impl Call {
+    pub(super) async fn watch(self) -> Result<Response<Body>> {
+        let selector = self.selector()?;
+        let initial = self.query.is_set("sendInitialEvents");
+        if initial && self.query.get("resourceVersionMatch") != "NotOlderThan" {
+            return Err(Status::bad_request(
+                "sendInitialEvents is forbidden for watch unless resourceVersionMatch is set to NotOlderThan",
+            ));
+        }
+        let from = self.query.number::<u64>("resourceVersion")?.unwrap_or(0);
+        let bookmarks = self.query.is_set("allowWatchBookmarks");
+        let life = self.query.number::<u64>("timeoutSeconds")?.map_or(DEFAULT_LIFE, Duration::from_secs);
+        // Without a version a watch begins with what there is.
+        let listed = initial || from == 0;
+        let view = self.api.store.view();
+        let after = if listed { view.revision() } else { from };
+        let mut first = VecDeque::new();
+        let watcher = match self.api.store.watch(self.prefix(), Some(after)) {
+            Ok(watcher) => watcher,
+            Err(WatchError::TooOld(_)) => return Ok(self.too_old(after)),
+            Err(error @ WatchError::Ahead { .. }) => return Err(Status::timeout(error.to_string())),
+        };
+        if listed {
+            for (_, stored) in view.list(&self.prefix(), None, None) {
+                if selector.matches(&stored.object) {
+                    first.push_back(self.event("ADDED", &stored.object, first.is_empty()));
+                }
+            }
+        }
+        if initial && bookmarks {
+            let annotations = json!({"k8s.io/initial-events-end": "true"});
+            first.push_back(self.bookmark(view.revision(), Some(annotations)));
+        }
+        let fresh = first.is_empty();
+        let now = Instant::now();
+        let watching = Watching {
+            call: self,
+            watcher,
+            selector,
+            first,
+            end: now + life,
+            bookmarks,
+            next_bookmark: now + BOOKMARK,
+            over: false,
+            fresh,
+        };
+        let chunks = futures::stream::unfold(watching, |mut watching| async move {
+            let chunk = watching.next().await?;
+            Some((chunk, watching))
+        });
+        Ok(answer::stream("application/json", Box::pin(chunks)))
+    }
+
+    /// A watch from a version that is gone answers at once, as an event, and ends.
+    fn too_old(&self, version: u64) -> Response<Body> {
+        let status = Status::expired(format!("too old resource version: {version}"));
+        answer::bytes(
+            http::StatusCode::OK,
+            "application/json",
+            line(&json!({"type": "ERROR", "object": status.body()})),
+        )
+    }
+
+    fn event(&self, kind: &str, object: &Value, is_first: bool) -> Bytes {
+        let object = match self.form {
+            Form::Plain | Form::AggregatedDiscovery(_) => object.clone(),
+            Form::PartialObjectMetadata => metadata_only::partial(object),
+            Form::Table => self.resource.printer.event(object, self.include, self.api.now(), is_first),
+        };
+        line(&json!({"type": kind, "object": object}))
+    }
+
+    fn bookmark(&self, revision: u64, annotations: Option<Value>) -> Bytes {
+        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        if let Some(annotations) = annotations {
+            metadata["annotations"] = annotations;
+        }
+        let object =
+            json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata});
+        line(&json!({"type": "BOOKMARK", "object": object}))
+    }
+}
+
+impl Watching {
+    /// The next line; none when the watch is over.
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(line) = self.first.pop_front() {
+            return Some(line);
+        }
+        while !self.over {
+            let pause = self.end.min(if self.bookmarks { self.next_bookmark } else { self.end });
+            match tokio::time::timeout_at(pause, self.watcher.next()).await {
+                Ok(Ok(event)) => {
+                    if let Some(line) = self.told(&event) {
+                        return Some(line);
+                    }
+                }
+                Ok(Err(_)) => {
+                    self.over = true;
+                    let status = Status::expired("too old resource version: the watch fell behind");
+                    return Some(line(&json!({"type": "ERROR", "object": status.body()})));
+                }
+                Err(_) if Instant::now() >= self.end => self.over = true,
+                Err(_) => {
+                    self.next_bookmark = Instant::now() + BOOKMARK;
+                    return Some(self.call.bookmark(self.watcher.position(), None));
+                }
+            }
+        }
+        None
+    }
+
+    /// The event as this watcher sees it: an object that begins to match is new to it, one that ceases is gone.
+    fn told(&mut self, event: &Event) -> Option<Bytes> {
+        let before = event.previous.as_ref().is_some_and(|object| self.selector.matches(object));
+        let now = event.kind != EventKind::Deleted && self.selector.matches(&event.object);
+        let kind = match (before, now) {
+            (false, true) => "ADDED",
+            (true, true) => "MODIFIED",
+            (true, false) => "DELETED",
+            (false, false) => return None,
+        };
+        Some(self.call.event(kind, &event.object, std::mem::take(&mut self.fresh)))
+    }
+}
+
+fn line(value: &Value) -> Bytes {
+    let mut text = value.to_string();
+    text.push('\n');
+    Bytes::from(text)
+}

@@ -1,0 +1,459 @@
+//! What every write goes through on its way to the store: reading, defaults, admission, checks, ownership, commit.
+//!
+//! Create, update, patch and apply differ in how the new object comes about; from there on they are the same, and
+//! that is here. The order is Kubernetes': what a webhook sees is defaulted and has its name and uid, and what it
+//! changed is checked again.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::Call;
+use crate::admission::{self, Operation};
+use crate::object;
+use crate::ownership::{self, FieldSet, Tracked, Writer};
+use crate::patch;
+use crate::schema;
+use crate::status::{FieldError, Result, Status};
+use crate::store::{CommitError, Expect, Key, Stored, Write};
+use crate::strategy::{self, fill::fill};
+
+/// A write without a version of its own is made again when somebody else was faster. Somebody is always first, so
+/// with as many writers at once as that the last one still gets through.
+const TRIES: u32 = 64;
+
+/// The managers' way to write: which part of the object this write may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Everything but status.
+    Main,
+    /// Status alone.
+    Status,
+    /// Everything: the few subresources that the server itself fills in.
+    All,
+}
+
+impl Call {
+    /// Creates the object: named, filled, admitted, checked, stored.
+    pub async fn store_new(&self, mut object: Value) -> Result<Stored> {
+        self.check_identity(&object)?;
+        self.check_namespace(&object)?;
+        if !object::resource_version(&object).is_empty() {
+            return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
+        }
+        self.begin_life(&mut object)?;
+        self.clean(&mut object)?;
+        if self.resource.has_status {
+            object::map_mut(&mut object).remove("status");
+        }
+        self.default(&mut object);
+        if self.resource.behaviour.gets_address {
+            self.give_address(&mut object)?;
+        }
+        let mut object = self.mutate(Operation::Create, object, None).await?;
+        self.prune(&mut object);
+        self.default(&mut object);
+        if !self.applies {
+            self.track(None, &mut object, Part::Main);
+        }
+        self.validate(&object, None)?;
+        self.admit(Operation::Create, Some(&object), None).await?;
+        let key = self.key(object::name(&object));
+        if self.dry_run {
+            return match self.api.store.view().get(&key) {
+                Some(_) => Err(Status::already_exists(self.resource.group_resource(), &key.name)),
+                None => Ok(Stored { revision: 0, object: Arc::new(object) }),
+            };
+        }
+        match self.api.commit(Write { key: key.clone(), expect: Expect::Absent, put: Some(object) }).await {
+            Ok(stored) => Ok(stored),
+            Err(CommitError::Exists(_)) => Err(Status::already_exists(self.resource.group_resource(), &key.name)),
+            Err(error) => Err(Status::internal(error)),
+        }
+    }
+
+    /// Changes an object: `change` makes the new one from the current one, and is asked again if somebody else was
+    /// faster, unless the new one insists on a version.
+    pub async fn store_change(&self, part: Part, change: impl Fn(&Value) -> Result<Value>) -> Result<Stored> {
+        let key = self.key(&self.target.name);
+        let gone = || Status::not_found(self.resource.group_resource(), &key.name);
+        for _ in 0..TRIES {
+            let current = self.api.store.view().get(&key).ok_or_else(gone)?;
+            let new = change(&current.object)?;
+            let version = object::resource_version(&new);
+            let insists = !version.is_empty() && version != object::resource_version(&current.object);
+            if insists {
+                return Err(Status::modified_meanwhile(self.resource.group_resource(), &key.name));
+            }
+            let pinned = self.pins_version(&new, &current.object);
+            let new = self.prepare_change(part, new, &current.object).await?;
+            if same(&new, &current.object) {
+                return Ok(current);
+            }
+            if self.dry_run {
+                return Ok(Stored { revision: current.revision, object: Arc::new(new) });
+            }
+            let expect = Expect::Revision(current.revision);
+            let put = (!is_finished(&new)).then_some(new);
+            match self.api.commit(Write { key: key.clone(), expect, put }).await {
+                Ok(stored) => return Ok(stored),
+                Err(CommitError::Changed { current: None }) => return Err(gone()),
+                Err(CommitError::Changed { .. }) if pinned => break,
+                Err(CommitError::Changed { .. }) => {}
+                Err(error) => return Err(Status::internal(error)),
+            }
+        }
+        Err(Status::modified_meanwhile(self.resource.group_resource(), &key.name))
+    }
+
+    /// Whether the client said which version it changes. What it did not say was copied from the current object.
+    fn pins_version(&self, new: &Value, current: &Value) -> bool {
+        self.client_pins && object::resource_version(new) == object::resource_version(current)
+    }
+
+    async fn prepare_change(&self, part: Part, mut new: Value, current: &Value) -> Result<Value> {
+        self.check_identity(&new)?;
+        self.keep_system_fields(part, &mut new, current)?;
+        self.clean(&mut new)?;
+        self.default(&mut new);
+        let mut new = self.mutate(Operation::Update, new, Some(current)).await?;
+        self.prune(&mut new);
+        self.default(&mut new);
+        self.keep_system_fields(part, &mut new, current)?;
+        self.count_generation(part, &mut new, current);
+        if !self.applies {
+            self.track(Some(current), &mut new, part);
+        }
+        ownership::keep_times(current, &mut new);
+        self.validate(&new, Some(current))?;
+        self.admit(Operation::Update, Some(&new), Some(current)).await?;
+        Ok(new)
+    }
+
+    /// An object must be of the kind and in the place that the path names.
+    fn check_identity(&self, object: &Value) -> Result<()> {
+        let (kind, version) = (object::kind(object), object::api_version(object));
+        let wanted = self.resource.api_version();
+        if !object.is_object() || kind.is_empty() || version.is_empty() {
+            let missing = if kind.is_empty() { "kind" } else { "apiVersion" };
+            return Err(Status::bad_request(format!("Object '{missing}' is missing in the request's body")));
+        }
+        if kind != self.resource.kind || version != wanted {
+            return Err(Status::bad_request(format!(
+                "{kind} in version \"{version}\" cannot be handled as a {} in version \"{wanted}\"",
+                self.resource.kind
+            )));
+        }
+        let namespace = object::namespace(object);
+        if self.resource.namespaced && !namespace.is_empty() && namespace != self.target.namespace {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        let name = object::name(object);
+        if !self.target.name.is_empty() && !name.is_empty() && name != self.target.name {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({})",
+                self.target.name
+            )));
+        }
+        Ok(())
+    }
+
+    /// Objects live only in namespaces that are there and stay.
+    fn check_namespace(&self, object: &Value) -> Result<()> {
+        if !self.resource.namespaced {
+            return Ok(());
+        }
+        let name = &self.target.namespace;
+        let namespaces = crate::status::GroupResource { group: "", resource: "namespaces" };
+        let Some(namespace) = self.api.store.view().get(&Key::new("namespaces", "", name.as_str())) else {
+            return Err(Status::not_found(namespaces, name));
+        };
+        if object::is_being_deleted(&namespace.object) {
+            let why = format!("unable to create new content in namespace {name} because it is being terminated");
+            let mut status = Status::forbidden(self.resource.group_resource(), object::name(object), &why);
+            let message = format!("namespace {name} is being terminated");
+            status.details["causes"] =
+                json!([{"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"}]);
+            return Err(status);
+        }
+        Ok(())
+    }
+
+    /// Name, uid and time of birth.
+    fn begin_life(&self, object: &mut Value) -> Result<()> {
+        let generated = object::text(object, "/metadata/generateName").to_owned();
+        let name = match (object::name(object), generated.as_str()) {
+            ("", "") => String::new(),
+            ("", stem) => format!("{}{}", stem.chars().take(58).collect::<String>(), self.api.random_suffix()),
+            (name, _) => name.to_owned(),
+        };
+        if name.is_empty() {
+            let missing = FieldError::required("metadata.name", "name or generateName is required");
+            return Err(self.invalid("", &[missing]));
+        }
+        let (uid, now) = (self.api.new_uid(), self.now.clone());
+        let metadata = object::metadata_mut(object);
+        metadata.insert("name".to_owned(), name.into());
+        if self.resource.namespaced {
+            metadata.insert("namespace".to_owned(), self.target.namespace.clone().into());
+        } else {
+            metadata.remove("namespace");
+        }
+        metadata.insert("uid".to_owned(), uid.into());
+        metadata.insert("creationTimestamp".to_owned(), now.into());
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+            metadata.remove(field);
+        }
+        match self.resource.behaviour.generation {
+            true => metadata.insert("generation".to_owned(), 1.into()),
+            false => metadata.remove("generation"),
+        };
+        Ok(())
+    }
+
+    /// A service gets an address of the cluster, unless it has one or wants none.
+    fn give_address(&self, service: &mut Value) -> Result<()> {
+        if service["spec"]["type"] == "ExternalName" {
+            return Ok(());
+        }
+        let own = object::text(service, "/spec/clusterIP").to_owned();
+        let address = if own.is_empty() { self.api.free_address()? } else { own };
+        service["spec"]["clusterIPs"] = json!([address]);
+        service["spec"]["clusterIP"] = address.into();
+        Ok(())
+    }
+
+    /// What a client may not change by a write, whatever it sends.
+    fn keep_system_fields(&self, part: Part, new: &mut Value, current: &Value) -> Result<()> {
+        let uid = object::uid(new);
+        if !uid.is_empty() && uid != object::uid(current) {
+            let why = format!(
+                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                object::uid(current)
+            );
+            return Err(Status::conflict(self.resource.group_resource(), &self.target.name, &why));
+        }
+        const KEPT: [&str; 8] = [
+            "name",
+            "namespace",
+            "uid",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "generation",
+            "resourceVersion",
+        ];
+        for field in KEPT {
+            let kept = current.pointer(&format!("/metadata/{field}")).cloned();
+            let metadata = object::metadata_mut(new);
+            match kept {
+                Some(value) => metadata.insert(field.to_owned(), value),
+                None => metadata.remove(field),
+            };
+        }
+        if self.resource.behaviour.gets_address && new["spec"]["type"] != "ExternalName" {
+            for field in ["clusterIP", "clusterIPs"] {
+                fill(&mut new["spec"], field, current["spec"][field].clone());
+            }
+        }
+        let map = object::map_mut(new);
+        if !self.resource.has_status {
+            return Ok(());
+        }
+        match part {
+            Part::All => {}
+            Part::Main => match current.get("status") {
+                Some(status) => drop(map.insert("status".to_owned(), status.clone())),
+                None => drop(map.remove("status")),
+            },
+            // Of a write to status only status counts; built-in kinds take what stands in metadata too.
+            Part::Status => {
+                let (status, metadata) = (map.remove("status"), map.remove("metadata"));
+                let labels = current.pointer("/metadata/labels").cloned();
+                *new = current.clone();
+                if let (Some(metadata), false) = (metadata, self.resource.is_custom()) {
+                    object::map_mut(new).insert("metadata".to_owned(), metadata);
+                    let metadata = object::metadata_mut(new);
+                    match labels {
+                        Some(labels) => drop(metadata.insert("labels".to_owned(), labels)),
+                        None => drop(metadata.remove("labels")),
+                    }
+                }
+                match status {
+                    Some(status) => drop(object::map_mut(new).insert("status".to_owned(), status)),
+                    None => drop(object::map_mut(new).remove("status")),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn count_generation(&self, part: Part, new: &mut Value, current: &Value) {
+        if !self.resource.behaviour.generation || part == Part::Status {
+            return;
+        }
+        let counted = |object: &Value| {
+            let mut object = object.clone();
+            let map = object::map_mut(&mut object);
+            map.remove("metadata");
+            if self.resource.has_status {
+                map.remove("status");
+            }
+            object
+        };
+        if counted(new) != counted(current) {
+            let generation = current.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+            object::metadata_mut(new).insert("generation".to_owned(), (generation + 1).into());
+        }
+    }
+
+    /// Unknown fields are refused, told or dropped, as the client chose.
+    fn clean(&self, object: &mut Value) -> Result<()> {
+        let (kind, version) = (&self.resource.kind, &self.resource.version);
+        match self.resource.is_custom() {
+            true => schema::decode_check_metadata(object, kind, version)?,
+            false => {
+                patch::drop_nulls(object);
+                schema::decode_check(&self.resource.schema, object, kind, version)?;
+            }
+        }
+        let unknown = self.resource.schema.prune(object);
+        self.unknown_fields(&unknown)
+    }
+
+    fn prune(&self, object: &mut Value) {
+        self.resource.schema.prune(object);
+    }
+
+    fn default(&self, object: &mut Value) {
+        if self.resource.is_custom() {
+            self.resource.schema.apply_defaults(object);
+        }
+        (self.resource.behaviour.default)(object);
+    }
+
+    fn validate(&self, new: &Value, old: Option<&Value>) -> Result<()> {
+        let mut errors = Vec::new();
+        let name = object::name(new);
+        if old.is_none() {
+            strategy::name::check(name, self.resource.behaviour.name, &mut errors);
+        }
+        if let Some(version) = &self.resource.custom {
+            errors.extend(version.validate(new, old));
+        }
+        (self.resource.behaviour.validate)(new, &mut errors);
+        if let Some(old) = old {
+            for pointer in self.resource.behaviour.immutable {
+                let (before, after) = (old.pointer(pointer), new.pointer(pointer));
+                if before != after {
+                    let field = pointer.trim_start_matches('/').replace('/', ".");
+                    errors.push(FieldError::invalid(field, after.unwrap_or(&Value::Null), "field is immutable"));
+                }
+            }
+        }
+        match errors.is_empty() {
+            true => Ok(()),
+            false => Err(self.invalid(name, &errors)),
+        }
+    }
+
+    fn invalid(&self, name: &str, errors: &[FieldError]) -> Status {
+        Status::invalid(&self.resource.group, &self.resource.kind, name, errors)
+    }
+
+    fn track(&self, live: Option<&Value>, new: &mut Value, part: Part) {
+        let api_version = self.resource.api_version();
+        let reset = self.reset(part);
+        ownership::track_update(live, new, &self.writer(), &self.tracked(&api_version, &reset));
+    }
+
+    pub(super) fn writer(&self) -> Writer<'_> {
+        Writer { manager: &self.manager, subresource: &self.target.subresource, now: &self.now }
+    }
+
+    pub(super) fn tracked<'a>(&'a self, api_version: &'a str, reset: &'a FieldSet) -> Tracked<'a> {
+        Tracked {
+            api_version,
+            kind: &self.resource.kind,
+            schema: &self.resource.schema,
+            reset,
+            blank: &self.resource.blank,
+        }
+    }
+
+    /// What nobody comes to own through this door.
+    pub(super) fn reset(&self, part: Part) -> FieldSet {
+        match (self.resource.has_status, part) {
+            (false, _) => FieldSet::of(&[]),
+            (true, Part::All) => FieldSet::of(&[]),
+            (true, Part::Main) => FieldSet::of(&["status"]),
+            (true, Part::Status) => FieldSet::of(&["spec", "metadata"]),
+        }
+    }
+
+    async fn mutate(&self, operation: Operation, object: Value, old: Option<&Value>) -> Result<Value> {
+        let webhooks = self.api.webhooks();
+        let namespace = self.namespace_object();
+        let sent = object.clone();
+        let request = self.admission(operation, Some(&sent), old);
+        let (object, warnings) = webhooks.mutate(&request, object, namespace.as_deref()).await?;
+        warnings.into_iter().for_each(|warning| self.warn(warning));
+        Ok(object)
+    }
+
+    pub(super) async fn admit(&self, operation: Operation, object: Option<&Value>, old: Option<&Value>) -> Result<()> {
+        let webhooks = self.api.webhooks();
+        let namespace = self.namespace_object();
+        let request = self.admission(operation, object, old);
+        let warnings = webhooks.validate(&request, namespace.as_deref()).await?;
+        warnings.into_iter().for_each(|warning| self.warn(warning));
+        Ok(())
+    }
+
+    fn admission<'a>(
+        &'a self,
+        operation: Operation,
+        object: Option<&'a Value>,
+        old: Option<&'a Value>,
+    ) -> admission::Request<'a> {
+        admission::Request {
+            operation,
+            resource: admission::Resource {
+                group: &self.resource.group,
+                version: &self.resource.version,
+                plural: &self.resource.plural,
+                kind: &self.resource.kind,
+            },
+            subresource: &self.target.subresource,
+            namespace: &self.target.namespace,
+            name: object.or(old).map_or(self.target.name.as_str(), object::name),
+            user: &self.user,
+            object,
+            old,
+            dry_run: self.dry_run,
+            options: &Value::Null,
+            deadline: self.deadline,
+        }
+    }
+
+    /// The namespace that the request is in, as it is stored: webhooks select by its labels.
+    fn namespace_object(&self) -> Option<Arc<Value>> {
+        let name = self.target.namespace.as_str();
+        self.api.store.view().get(&Key::new("namespaces", "", name)).map(|stored| stored.object)
+    }
+}
+
+/// Nothing changed but perhaps when fields were last written: Kubernetes stores nothing then, and no watcher wakes.
+fn same(new: &Value, current: &Value) -> bool {
+    new == current
+}
+
+/// An object that waits for nothing any more: told to go, held by no finalizer, no time left.
+pub(super) fn is_finished(object: &Value) -> bool {
+    let grace = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0);
+    // A namespace's own finalizers stand in its spec.
+    let held = object::kind(object) == "Namespace" && object.pointer("/spec/finalizers/0").is_some();
+    object::is_being_deleted(object) && object::finalizers(object).next().is_none() && grace == 0 && !held
+}

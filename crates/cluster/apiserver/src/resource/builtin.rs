@@ -1,0 +1,281 @@
+//! The table of built-in kinds. Kind names appear here and nowhere else in the API server, but for the kinds that the
+//! server itself acts upon.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Behaviour, NameRule, Resource, Review, ScalePaths};
+use crate::definitions;
+use crate::discovery::{Served, Subresource};
+use crate::schema::{self, Schema};
+use crate::selector::SelectableFields;
+use crate::strategy::{self, claim, deployment, pod, service};
+use crate::table::Printer;
+
+/// One row: names, place, and the behaviour that the schema does not say.
+struct Row {
+    group: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    short: &'static [&'static str],
+    namespaced: bool,
+    has_status: bool,
+    behaviour: Behaviour,
+    review: Option<Review>,
+}
+
+const PLAIN: Behaviour = Behaviour {
+    default: strategy::nothing_to_default,
+    validate: strategy::nothing_to_validate,
+    immutable: &[],
+    name: NameRule::Subdomain,
+    generation: false,
+    gets_address: false,
+    graceful: false,
+};
+pub(super) const COUNTED: Behaviour = Behaviour { generation: true, ..PLAIN };
+
+const fn row(group: &'static str, kind: &'static str, plural: &'static str, short: &'static [&'static str]) -> Row {
+    Row { group, kind, plural, short, namespaced: true, has_status: false, behaviour: PLAIN, review: None }
+}
+
+impl Row {
+    const fn cluster(mut self) -> Self {
+        self.namespaced = false;
+        self
+    }
+
+    const fn status(mut self) -> Self {
+        self.has_status = true;
+        self
+    }
+
+    const fn asks(mut self, review: Review) -> Self {
+        self.review = Some(review);
+        self
+    }
+
+    const fn acts(mut self, behaviour: Behaviour) -> Self {
+        self.behaviour = behaviour;
+        self
+    }
+}
+
+const ALL_VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+const AUTHENTICATION: &str = "authentication.k8s.io";
+const AUTHORIZATION: &str = "authorization.k8s.io";
+const RBAC: &str = "rbac.authorization.k8s.io";
+const STORAGE: &str = "storage.k8s.io";
+const SNAPSHOTS: &str = "snapshot.storage.k8s.io";
+const ADMISSION: &str = "admissionregistration.k8s.io";
+
+const SEGMENT: Behaviour = Behaviour { name: NameRule::Segment, ..PLAIN };
+const BINDING: Behaviour = Behaviour { immutable: &["/roleRef"], ..SEGMENT };
+
+const ROWS: &[Row] = &[
+    row("", "ConfigMap", "configmaps", &["cm"]),
+    row("", "Endpoints", "endpoints", &["ep"]),
+    row("", "Event", "events", &["ev"]),
+    row("", "Namespace", "namespaces", &["ns"]).cluster().status().acts(Behaviour {
+        name: NameRule::Label,
+        default: strategy::namespace,
+        ..PLAIN
+    }),
+    row("", "Node", "nodes", &["no"]).cluster().status(),
+    row("", "PersistentVolume", "persistentvolumes", &["pv"])
+        .cluster()
+        .status()
+        .acts(Behaviour { default: claim::default_volume, ..PLAIN }),
+    row("", "PersistentVolumeClaim", "persistentvolumeclaims", &["pvc"]).status().acts(Behaviour {
+        default: claim::default,
+        validate: claim::validate,
+        ..PLAIN
+    }),
+    row("", "Pod", "pods", &["po"]).status().acts(Behaviour {
+        default: pod::default,
+        validate: pod::validate,
+        graceful: true,
+        ..COUNTED
+    }),
+    row("", "Secret", "secrets", &[]).acts(Behaviour { default: strategy::secret, ..PLAIN }),
+    row("", "Service", "services", &["svc"]).status().acts(Behaviour {
+        name: NameRule::Label,
+        default: service::default,
+        validate: service::validate,
+        gets_address: true,
+        ..PLAIN
+    }),
+    row("", "ServiceAccount", "serviceaccounts", &["sa"]),
+    row("apps", "Deployment", "deployments", &["deploy"]).status().acts(Behaviour {
+        default: deployment::default,
+        validate: deployment::validate,
+        immutable: &["/spec/selector"],
+        ..COUNTED
+    }),
+    row("apps", "ReplicaSet", "replicasets", &["rs"]).status().acts(Behaviour {
+        default: deployment::default_replica_set,
+        validate: deployment::validate,
+        immutable: &["/spec/selector"],
+        ..COUNTED
+    }),
+    row(ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", &[])
+        .cluster()
+        .acts(Behaviour { default: strategy::webhooks, ..COUNTED }),
+    row(ADMISSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", &[])
+        .cluster()
+        .acts(Behaviour { default: strategy::webhooks, ..COUNTED }),
+    row("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", &["crd", "crds"])
+        .cluster()
+        .status()
+        .acts(Behaviour { default: crate::crd::default_crd, validate: definitions::validate, ..COUNTED }),
+    row(AUTHENTICATION, "SelfSubjectReview", "selfsubjectreviews", &[]).cluster().asks(Review::SelfSubject),
+    row(AUTHENTICATION, "TokenReview", "tokenreviews", &[]).cluster().asks(Review::Token),
+    row(AUTHORIZATION, "LocalSubjectAccessReview", "localsubjectaccessreviews", &[]).asks(Review::LocalSubjectAccess),
+    row(AUTHORIZATION, "SelfSubjectAccessReview", "selfsubjectaccessreviews", &[])
+        .cluster()
+        .asks(Review::SelfSubjectAccess),
+    row(AUTHORIZATION, "SelfSubjectRulesReview", "selfsubjectrulesreviews", &[])
+        .cluster()
+        .asks(Review::SelfSubjectRules),
+    row(AUTHORIZATION, "SubjectAccessReview", "subjectaccessreviews", &[]).cluster().asks(Review::SubjectAccess),
+    row("coordination.k8s.io", "Lease", "leases", &[]),
+    row("discovery.k8s.io", "EndpointSlice", "endpointslices", &[]).acts(COUNTED),
+    row("events.k8s.io", "Event", "events", &["ev"]),
+    row(RBAC, "ClusterRole", "clusterroles", &[]).cluster().acts(SEGMENT),
+    row(RBAC, "ClusterRoleBinding", "clusterrolebindings", &[]).cluster().acts(BINDING),
+    row(RBAC, "Role", "roles", &[]).acts(SEGMENT),
+    row(RBAC, "RoleBinding", "rolebindings", &[]).acts(BINDING),
+    row("scheduling.k8s.io", "PriorityClass", "priorityclasses", &["pc"]).cluster(),
+    row(SNAPSHOTS, "VolumeSnapshot", "volumesnapshots", &["vs"]).status().acts(COUNTED),
+    row(SNAPSHOTS, "VolumeSnapshotClass", "volumesnapshotclasses", &["vsclass", "vsclasses"]).cluster().acts(COUNTED),
+    row(SNAPSHOTS, "VolumeSnapshotContent", "volumesnapshotcontents", &["vsc", "vscs"])
+        .cluster()
+        .status()
+        .acts(COUNTED),
+    row(STORAGE, "CSIDriver", "csidrivers", &[]).cluster(),
+    row(STORAGE, "CSINode", "csinodes", &[]).cluster(),
+    row(STORAGE, "StorageClass", "storageclasses", &["sc"]).cluster().acts(Behaviour {
+        default: claim::default_class,
+        immutable: &["/provisioner", "/parameters", "/reclaimPolicy", "/volumeBindingMode"],
+        ..PLAIN
+    }),
+    row(STORAGE, "VolumeAttachment", "volumeattachments", &[]).cluster().status(),
+];
+
+/// Every built-in kind is served as `v1` alone.
+pub(super) fn all() -> Vec<Resource> {
+    ROWS.iter().map(resource).collect()
+}
+
+fn resource(row: &Row) -> Resource {
+    let schema: Arc<Schema> = schema::builtin(row.group, "v1", row.kind).unwrap_or_default();
+    let scales = matches!(row.plural, "deployments" | "replicasets");
+    let in_all = matches!(row.plural, "pods" | "services" | "deployments" | "replicasets");
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let served = Served {
+        group: row.group.to_owned(),
+        version: "v1".to_owned(),
+        kind: row.kind.to_owned(),
+        plural: row.plural.to_owned(),
+        singular: row.kind.to_lowercase(),
+        short_names: owned(row.short),
+        categories: owned(if in_all { &["all"] } else { &[] }),
+        namespaced: row.namespaced,
+        verbs: if row.review.is_some() { vec!["create"] } else { ALL_VERBS.to_vec() },
+        subresources: subresources(row, scales),
+        // Kubernetes serves these from a CRD.
+        custom: row.group == SNAPSHOTS,
+        columns: None,
+        schema: schema.clone(),
+    };
+    Resource {
+        group: row.group.to_owned(),
+        version: "v1".to_owned(),
+        kind: row.kind.to_owned(),
+        plural: row.plural.to_owned(),
+        namespaced: row.namespaced,
+        schema,
+        has_status: row.has_status,
+        scale: scales.then(|| ScalePaths {
+            replicas: "/spec/replicas".to_owned(),
+            status_replicas: "/status/replicas".to_owned(),
+            selector: Some("/spec/selector".to_owned()),
+        }),
+        behaviour: row.behaviour,
+        printer: Printer::of_builtin(row.group, row.kind),
+        served: Arc::new(served),
+        blank: blank(row),
+        selectable: SelectableFields::of_builtin(row.group, row.kind),
+        custom: None,
+        review: row.review,
+    }
+}
+
+/// A new object as Kubernetes' own type has it before anything is set: nobody owns what is always there.
+fn blank(row: &Row) -> Value {
+    match row.plural {
+        "deployments" => json!({
+            "spec": {"selector": null, "template": {"metadata": {}, "spec": {"containers": null}}, "strategy": {}},
+            "status": {},
+        }),
+        "replicasets" => json!({
+            "spec": {"selector": null, "template": {"metadata": {}, "spec": {"containers": null}}},
+            "status": {"replicas": 0},
+        }),
+        "pods" => json!({"spec": {"containers": null}, "status": {}}),
+        "services" => json!({"spec": {}, "status": {"loadBalancer": {}}}),
+        "persistentvolumeclaims" => json!({"spec": {"resources": {}}, "status": {}}),
+        "persistentvolumes" | "namespaces" => json!({"spec": {}, "status": {}}),
+        "leases" | "csidrivers" => json!({"spec": {}}),
+        "roles" | "clusterroles" => json!({"rules": null}),
+        "rolebindings" | "clusterrolebindings" => json!({"roleRef": {"apiGroup": "", "kind": "", "name": ""}}),
+        "storageclasses" => json!({"provisioner": ""}),
+        "endpointslices" => json!({"addressType": "", "endpoints": null, "ports": null}),
+        "events" if row.group.is_empty() => json!({
+            "involvedObject": {}, "source": {}, "firstTimestamp": null, "lastTimestamp": null, "eventTime": null,
+            "reportingComponent": "", "reportingInstance": "",
+        }),
+        _ => json!({}),
+    }
+}
+
+fn subresources(row: &Row, scales: bool) -> Vec<Subresource> {
+    let mut all = Vec::new();
+    if row.has_status {
+        let kind = row.kind.to_owned();
+        all.push(Subresource { name: "status".to_owned(), kind, foreign: None, verbs: vec!["get", "patch", "update"] });
+    }
+    let own = |name: &str, kind: &str, foreign: Option<&str>, verb| Subresource {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        foreign: foreign.map(|group| (group.to_owned(), "v1".to_owned())),
+        verbs: vec![verb],
+    };
+    match (row.group, row.plural) {
+        ("", "pods") => {
+            for name in ["attach", "exec"] {
+                let mut session =
+                    own(name, if name == "exec" { "PodExecOptions" } else { "PodAttachOptions" }, None, "create");
+                session.verbs.push("get");
+                all.push(session);
+            }
+            all.push(own("binding", "Binding", None, "create"));
+            all.push(own("log", row.kind, None, "get"));
+            all.push(own("eviction", "Eviction", Some("policy"), "create"));
+        }
+        ("", "namespaces") => all.push(own("finalize", row.kind, None, "update")),
+        ("", "serviceaccounts") => all.push(own("token", "TokenRequest", Some(AUTHENTICATION), "create")),
+        _ => {}
+    }
+    if scales {
+        all.push(Subresource {
+            name: "scale".to_owned(),
+            kind: "Scale".to_owned(),
+            foreign: Some(("autoscaling".to_owned(), "v1".to_owned())),
+            verbs: vec!["get", "patch", "update"],
+        });
+    }
+    all
+}

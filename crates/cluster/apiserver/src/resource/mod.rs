@@ -1,0 +1,120 @@
+//! What a kind is: its names, where it lives, its schema, what it can do. Built-in kinds come from one table
+//! ([`builtin`]), custom ones from their definitions; everything else asks [`Kinds`] and never names a kind itself.
+
+mod builtin;
+mod kinds;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::crd::Version;
+use crate::discovery::Served;
+use crate::schema::Schema;
+use crate::selector::SelectableFields;
+use crate::status::{FieldError, GroupResource};
+use crate::table::Printer;
+
+pub use kinds::Kinds;
+
+/// One resource as it is served in one version.
+#[derive(Clone)]
+pub struct Resource {
+    pub group: String,
+    pub version: String,
+    pub kind: String,
+    pub plural: String,
+    pub namespaced: bool,
+    pub schema: Arc<Schema>,
+    /// Status is written only through its own subresource, and `generation` counts changes of the rest.
+    pub has_status: bool,
+    /// JSON pointers of what `/scale` shows and sets.
+    pub scale: Option<ScalePaths>,
+    pub behaviour: Behaviour,
+    pub printer: Printer,
+    /// As it is discovered.
+    pub served: Arc<Served>,
+    /// A new object before anything is set, for who-owns-what: see `ownership::Tracked`.
+    pub blank: Value,
+    pub selectable: SelectableFields,
+    /// The definition of a custom kind.
+    pub custom: Option<Arc<Version>>,
+    /// Answered, not stored.
+    pub review: Option<Review>,
+}
+
+/// The questions that are asked by creating an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Review {
+    SubjectAccess,
+    LocalSubjectAccess,
+    SelfSubjectAccess,
+    SelfSubjectRules,
+    SelfSubject,
+    Token,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScalePaths {
+    pub replicas: String,
+    pub status_replicas: String,
+    pub selector: Option<String>,
+}
+
+/// What a built-in kind does beyond its schema. A custom kind does nothing of this.
+#[derive(Clone, Copy)]
+pub struct Behaviour {
+    /// Fills what Kubernetes fills, before admission and after it.
+    pub default: fn(&mut Value),
+    /// Finds what the schema cannot say.
+    pub validate: fn(&Value, &mut Vec<FieldError>),
+    /// JSON pointers of what may not change once it is set.
+    pub immutable: &'static [&'static str],
+    /// How the name must look.
+    pub name: NameRule,
+    /// Its `metadata.generation` counts the changes of its spec.
+    pub generation: bool,
+    /// Gets an address of the cluster when it is made.
+    pub gets_address: bool,
+    /// Deleted in two steps: told first, removed when its keeper says that it has ended.
+    pub graceful: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum NameRule {
+    /// A DNS subdomain: most kinds.
+    Subdomain,
+    /// A DNS label: namespaces, services.
+    Label,
+    /// A path segment: RBAC kinds.
+    Segment,
+}
+
+impl Behaviour {
+    /// Of every custom kind.
+    pub fn custom() -> Self {
+        builtin::COUNTED
+    }
+}
+
+impl Resource {
+    pub fn is_custom(&self) -> bool {
+        self.custom.is_some()
+    }
+
+    pub fn group_resource(&self) -> GroupResource<'_> {
+        GroupResource { group: &self.group, resource: &self.plural }
+    }
+
+    /// The resource's name in the store and in access rules' messages: `deployments.apps`.
+    pub fn stored_as(&self) -> String {
+        self.group_resource().to_string()
+    }
+
+    pub fn api_version(&self) -> String {
+        match self.group.as_str() {
+            "" => self.version.clone(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The API server on the wire: over TLS on loopback, and over a pipe for clients in this process. Both speak the same
+//! HTTP, so nothing can tell them apart.
+
+mod in_process;
+mod listener;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use http::{Request as HttpRequest, Response};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::answer::{self, Body};
+use crate::api::{Api, Request};
+use crate::body;
+
+pub use in_process::client;
+pub use listener::{Listener, ServeError};
+
+/// Serves one connection until it ends.
+async fn connection(api: Arc<Api>, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    let service = service_fn(move |request| serve(Arc::clone(&api), request));
+    let served = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    // A client that goes in the middle is no error of ours.
+    let _ = served.await;
+}
+
+async fn serve(api: Arc<Api>, mut request: HttpRequest<Incoming>) -> Result<Response<Body>, Infallible> {
+    let upgrades = request.headers().contains_key(http::header::UPGRADE);
+    let upgrade = upgrades.then(|| hyper::upgrade::on(&mut request));
+    let (parts, incoming) = request.into_parts();
+    let body = match body::read(incoming).await {
+        Ok(body) => body,
+        Err(status) => return Ok(answer::refusal(&status)),
+    };
+    let request = Request {
+        method: parts.method,
+        path: parts.uri.path().to_owned(),
+        query: parts.uri.query().unwrap_or_default().to_owned(),
+        headers: parts.headers,
+        body,
+        upgrade,
+    };
+    Ok(api.handle(request).await)
+}

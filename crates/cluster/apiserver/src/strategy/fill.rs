@@ -1,0 +1,18 @@
+//! Filling defaults into untyped JSON.
+
+use serde_json::Value;
+
+/// Sets a field that is absent or null.
+pub(crate) fn fill(object: &mut Value, field: &str, default: Value) {
+    if let Some(map) = object.as_object_mut() {
+        let value = map.entry(field).or_insert(Value::Null);
+        if value.is_null() {
+            *value = default;
+        }
+    }
+}
+
+/// The items of the list at a pointer; none if there is no list.
+pub(crate) fn each<'a>(object: &'a mut Value, pointer: &str) -> impl Iterator<Item = &'a mut Value> {
+    object.pointer_mut(pointer).and_then(Value::as_array_mut).into_iter().flatten()
+}

@@ -1,0 +1,65 @@
+//! Names of objects, label keys and label values, with Kubernetes' words for those it refuses.
+
+use serde_json::json;
+
+use crate::resource::NameRule;
+use crate::status::FieldError;
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+
+/// Checks `metadata.name` by the rule of its kind.
+pub(crate) fn check(name: &str, rule: NameRule, errors: &mut Vec<FieldError>) {
+    let mut refuse = |detail: &str| errors.push(FieldError::invalid("metadata.name", &json!(name), detail));
+    match rule {
+        NameRule::Subdomain => {
+            if name.len() > 253 {
+                refuse("must be no more than 253 characters");
+            }
+            if !name.split('.').all(is_label) {
+                refuse(SUBDOMAIN);
+            }
+        }
+        NameRule::Label => {
+            if name.len() > 63 {
+                refuse("must be no more than 63 characters");
+            }
+            if !is_label(name) {
+                refuse(LABEL);
+            }
+        }
+        NameRule::Segment => match name {
+            "." => refuse("may not be '.'"),
+            ".." => refuse("may not be '..'"),
+            _ if name.contains('/') => refuse("may not contain '/'"),
+            _ if name.contains('%') => refuse("may not contain '%'"),
+            _ => {}
+        },
+    }
+}
+
+fn is_label(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !text.is_empty() && text.chars().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(name: &str, rule: NameRule) -> bool {
+        let mut errors = Vec::new();
+        check(name, rule, &mut errors);
+        !errors.is_empty()
+    }
+
+    #[test]
+    fn each_rule_takes_what_it_should() {
+        assert!(!refused("web.v1-2", NameRule::Subdomain) && refused("web.v1", NameRule::Label));
+        assert!(!refused("system:node", NameRule::Segment) && refused("system:node", NameRule::Subdomain));
+        for bad in ["Web", "-web", "web-", "we_b", "a..b", ""] {
+            assert!(refused(bad, NameRule::Subdomain), "{bad}");
+        }
+        assert!(refused("..", NameRule::Segment) && refused("a/b", NameRule::Segment));
+    }
+}

@@ -1,0 +1,76 @@
+//! Services. Addresses are given out by the server, which knows those in use; here is what needs no such knowledge.
+
+use serde_json::{Value, json};
+
+use super::fill::{each, fill};
+use crate::status::FieldError;
+
+pub(crate) fn default(object: &mut Value) {
+    if let Some(spec) = object.get_mut("spec") {
+        fill(spec, "type", json!("ClusterIP"));
+        fill(spec, "sessionAffinity", json!("None"));
+        fill(spec, "internalTrafficPolicy", json!("Cluster"));
+        if spec["type"] != "ExternalName" {
+            fill(spec, "ipFamilies", json!(["IPv4"]));
+            fill(spec, "ipFamilyPolicy", json!("SingleStack"));
+        }
+        for port in each(spec, "/ports") {
+            fill(port, "protocol", json!("TCP"));
+            let number = port["port"].clone();
+            fill(port, "targetPort", number);
+        }
+    }
+    fill(object, "status", json!({}));
+    if let Some(status) = object.get_mut("status") {
+        fill(status, "loadBalancer", json!({}));
+    }
+}
+
+pub(crate) fn validate(object: &Value, errors: &mut Vec<FieldError>) {
+    let spec = object.pointer("/spec").unwrap_or(&Value::Null);
+    let ports = spec.get("ports").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let headless = spec["clusterIP"] == "None";
+    if ports.is_empty() && !headless && spec["type"] != "ExternalName" {
+        errors.push(FieldError::required("spec.ports", ""));
+    }
+    for (index, port) in ports.iter().enumerate() {
+        let at = format!("spec.ports[{index}]");
+        if ports.len() > 1 && port.get("name").is_none() {
+            errors.push(FieldError::required(format!("{at}.name"), ""));
+        }
+        if !port["port"].as_i64().is_some_and(|number| (1..=65535).contains(&number)) {
+            errors.push(FieldError::invalid(
+                format!("{at}.port"),
+                &port["port"],
+                "must be between 1 and 65535, inclusive",
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_its_own_target_unless_it_names_one() {
+        let mut service = json!({"spec": {"ports": [{"port": 80}, {"port": 81, "targetPort": "web"}]}});
+        default(&mut service);
+        assert_eq!(service["spec"]["ports"][0]["targetPort"], 80);
+        assert_eq!(service["spec"]["ports"][1]["targetPort"], "web");
+    }
+
+    #[test]
+    fn several_ports_need_names() {
+        let mut errors = Vec::new();
+        validate(&json!({"spec": {"ports": [{"port": 80}, {"port": 0, "name": "b"}]}}), &mut errors);
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "spec.ports[0].name: Required value",
+                "spec.ports[1].port: Invalid value: 0: must be between 1 and 65535, inclusive"
+            ]
+        );
+    }
+}
