@@ -1,4 +1,8 @@
-//! The `boathook` binary: parses the command line and calls the crate that does the work.
+//! The `boathook` binary: parses the command line and calls what does the work.
+
+mod commands;
+
+use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
@@ -8,11 +12,23 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("BOATHOOK_CO
 /// Runs commands at the moments that matter in Kubernetes, and guarantees the way back
 #[derive(Parser)]
 #[command(name = "boathook", version = VERSION)]
-struct Cli {}
+struct Cli {
+    #[command(subcommand)]
+    command: Option<commands::Command>,
+}
 
-fn main() -> std::process::ExitCode {
-    let Cli {} = Cli::parse();
-    // There is no command yet: what a bare call gets is the help, and the exit code of a usage error.
-    eprint!("{}", Cli::command().render_help());
-    std::process::ExitCode::from(2)
+fn main() -> ExitCode {
+    // Before anything else: in a container this program becomes the container's command.
+    boathook_node::container_init::run_if_asked();
+    let Some(command) = Cli::parse().command else {
+        eprint!("{}", Cli::command().render_help());
+        return ExitCode::from(2);
+    };
+    match commands::run(command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -1,0 +1,24 @@
+//! The commands: a file each, which parses and calls.
+
+mod image;
+mod up;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Starts a small Kubernetes inside this program, on this machine
+    Up(up::Up),
+    /// The images that pods of the embedded cluster can run
+    Image(image::Image),
+}
+
+pub(crate) fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Up(up) => up.run(),
+        Command::Image(image) => image.run(),
+    }
+}

@@ -1,0 +1,120 @@
+//! The embedded cluster put together: store, API server, controllers, and the files that people reach it by.
+
+mod files;
+mod sessions;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, anyhow};
+use boathook_apiserver::access::{Tokens, User};
+use boathook_apiserver::api::Api;
+use boathook_apiserver::server::{self, Listener};
+use boathook_apiserver::store::Store;
+use boathook_node::kubelet::{Node, NodeConfig};
+use tokio::task::JoinSet;
+
+use files::Credentials;
+
+/// What a person may choose.
+#[derive(Default)]
+pub struct Options {
+    pub data_dir: Option<PathBuf>,
+    /// Nothing is kept: objects live in memory, the rest in a folder that goes with the cluster.
+    pub ephemeral: bool,
+    /// 0: a free one.
+    pub port: u16,
+    pub kubeconfig: Option<PathBuf>,
+}
+
+/// A running cluster. Dropped, it ends.
+pub struct Embedded {
+    kubeconfig: PathBuf,
+    client: kube::Client,
+    tasks: JoinSet<anyhow::Error>,
+    node: Node,
+    /// Removed when the cluster ends.
+    scratch: Option<PathBuf>,
+}
+
+/// Adds the images of an archive to a cluster's data directory, whether it runs or not. Returns their names.
+pub fn load_images(data_dir: Option<PathBuf>, archive: &Path) -> Result<Vec<String>> {
+    let (dir, _) = files::data_dir(&Options { data_dir, ..Options::default() })?;
+    let loaded = node_config(&dir).images().load(archive);
+    loaded.with_context(|| format!("failed to load the images of `{}`", archive.display()))
+}
+
+fn node_config(dir: &Path) -> NodeConfig {
+    NodeConfig {
+        name: "boathook".to_owned(),
+        address: "127.0.0.1".to_owned(),
+        persistent_volumes: dir.join("volumes"),
+        dir: dir.join("node"),
+    }
+}
+
+impl Embedded {
+    /// Starts everything and returns when it serves.
+    pub async fn start(options: Options) -> Result<Self> {
+        let (dir, scratch) = files::data_dir(&options)?;
+        let store = match options.ephemeral {
+            true => Store::in_memory(),
+            false => Store::open(&dir.join("store"))?,
+        };
+        let credentials = Credentials::in_dir(&dir)?;
+        let admin = User::authenticated("admin", &["system:masters"]);
+        let tokens = Tokens::new(&credentials.signing_key, [(credentials.admin_token.clone(), admin)]);
+        let api = Api::new(store, tokens).await.context("failed to write the objects that every cluster has")?;
+        let client = server::client(Arc::clone(&api), &credentials.admin_token);
+
+        let address = SocketAddr::from(([127, 0, 0, 1], options.port));
+        let (chain, key) = credentials.tls()?;
+        let listener = Listener::bind(address, chain, key).await?;
+        let address = listener.address().context("failed to read the port")?;
+        let kubeconfig = options.kubeconfig.unwrap_or_else(|| dir.join("kubeconfig"));
+        files::write_private(&kubeconfig, &credentials.kubeconfig(address))?;
+
+        let mut tasks = JoinSet::new();
+        let serving = Arc::clone(&api);
+        tasks.spawn(async move {
+            listener.serve(serving).await;
+            anyhow!("the API server ended")
+        });
+        let options = boathook_workloads::Options { root_ca: credentials.ca.clone(), data_dir: dir.join("volumes") };
+        let controllers = boathook_workloads::run(client.clone(), options);
+        tasks.spawn(async move { anyhow!("the controllers ended: {}", controllers.await) });
+        let config = node_config(&dir);
+        let node = Node::start(client.clone(), config).await.context("failed to start the node")?;
+        api.set_sessions(Arc::new(sessions::NodeSessions(node.sessions())));
+        Ok(Self { kubeconfig, client, tasks, node, scratch })
+    }
+
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// A client with every right, in this process.
+    pub fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
+    /// Waits until a part has ended by itself, which none should, and says which.
+    pub async fn died(&mut self) -> anyhow::Error {
+        match self.tasks.join_next().await {
+            Some(Ok(error)) => error,
+            Some(Err(error)) => anyhow!("a part of the cluster panicked: {error}"),
+            None => anyhow!("nothing runs"),
+        }
+    }
+
+    /// Ends everything.
+    pub async fn stop(mut self) {
+        self.node.shut_down().await;
+        self.tasks.shutdown().await;
+        if let Some(scratch) = self.scratch.take() {
+            // What cannot be removed is in the way of nobody.
+            let _ = std::fs::remove_dir_all(scratch);
+        }
+    }
+}

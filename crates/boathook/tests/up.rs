@@ -1,0 +1,181 @@
+//! `boathook up` as a person runs it: started, used, ended, started again, killed.
+
+// All of it is a test: an unwrap that fails is the test's failure.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::api::PostParams;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client, Config};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+/// Far more than anything here takes, on a machine that compiles on all cores meanwhile.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// A cluster in a folder of its own, which goes with the test.
+struct Cluster {
+    dir: PathBuf,
+    process: Option<Child>,
+}
+
+impl Cluster {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("boathook-test-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).unwrap();
+        Self { dir, process: None }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_boathook"));
+        command.arg("up").arg("--data-dir").arg(&self.dir);
+        command
+    }
+
+    /// Starts it, and returns when it says that it serves.
+    fn up(&mut self) {
+        let mut child = self.command().stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        self.process = Some(child);
+        assert_eq!(line, format!("ready: export KUBECONFIG={}\n", self.kubeconfig().display()));
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.dir.join("kubeconfig")
+    }
+
+    async fn client(&self) -> Client {
+        let kubeconfig = Kubeconfig::read_from(self.kubeconfig()).unwrap();
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+        Client::try_from(config).unwrap()
+    }
+
+    /// Ends it by a signal, and returns its exit code.
+    fn end(&mut self, signal: Signal) -> Option<i32> {
+        let mut process = self.process.take().unwrap();
+        kill_process(Pid::from_child(&process), signal).unwrap();
+        process.wait().unwrap().code()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// A pod whose process is known by the number that it sleeps for.
+fn sleeper(seconds: &str) -> Pod {
+    serde_json::from_value(json!({
+        "metadata": {"name": "sleeper"},
+        "spec": {"containers": [{"name": "main", "image": "host", "command": ["sleep", seconds]}]},
+    }))
+    .unwrap()
+}
+
+async fn running(client: &Client) {
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    let is_running = |pod: Option<&Pod>| {
+        let statuses = pod.and_then(|pod| pod.status.as_ref()?.container_statuses.as_ref());
+        statuses.is_some_and(|all| all.iter().any(|status| status.state.as_ref().is_some_and(|s| s.running.is_some())))
+    };
+    let waiting = await_condition(pods, "sleeper", is_running);
+    tokio::time::timeout(DEADLINE, waiting).await.expect("the pod does not run").unwrap();
+}
+
+fn sleeps(seconds: &str) -> bool {
+    let wanted = format!("sleep\0{seconds}\0");
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    processes.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok()).any(|line| line == wanted)
+}
+
+fn assert_ends(seconds: &str) {
+    let deadline = std::time::Instant::now() + DEADLINE;
+    while sleeps(seconds) {
+        assert!(std::time::Instant::now() < deadline, "the pod's process is still there");
+        std::thread::yield_now();
+    }
+}
+
+fn refused(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty(), "a cluster that does not serve says that it is ready");
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_started_again_has_what_it_had_and_its_pods_run_again() {
+    let mut cluster = Cluster::new("again");
+    cluster.up();
+    let mode = fs::metadata(cluster.kubeconfig()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "others may read the token");
+    let client = cluster.client().await;
+    let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "kept"}, "data": {"a": "b"}})).unwrap();
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    let made = maps.create(&PostParams::default(), &map).await.unwrap();
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    pods.create(&PostParams::default(), &sleeper("86421")).await.unwrap();
+    running(&client).await;
+    assert!(sleeps("86421"));
+    assert_eq!(cluster.end(Signal::TERM), Some(0));
+    assert_ends("86421");
+
+    cluster.up();
+    let client = cluster.client().await;
+    let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    assert_eq!(maps.get("kept").await.unwrap(), made);
+    let waiting = async {
+        while !sleeps("86421") {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, waiting).await.expect("the pod does not run again");
+    assert_eq!(cluster.end(Signal::INT), Some(0));
+    assert_ends("86421");
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_killed_takes_its_pods_along() {
+    let mut cluster = Cluster::new("killed");
+    cluster.up();
+    let client = cluster.client().await;
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    pods.create(&PostParams::default(), &sleeper("86422")).await.unwrap();
+    running(&client).await;
+    assert_eq!(cluster.end(Signal::KILL), None);
+    assert_ends("86422");
+}
+
+#[test]
+fn a_directory_in_use_is_refused() {
+    let mut cluster = Cluster::new("twice");
+    cluster.up();
+    let said = refused(&cluster.command().output().unwrap());
+    assert!(said.contains("in use") && said.contains(&cluster.dir.display().to_string()), "{said}");
+    assert_eq!(cluster.end(Signal::TERM), Some(0));
+}
+
+#[test]
+fn a_foreign_data_file_is_refused_and_left_as_it_is() {
+    let cluster = Cluster::new("foreign");
+    let file: &Path = &cluster.dir.join("store/objects.redb");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, "somebody's letters").unwrap();
+    let said = refused(&cluster.command().output().unwrap());
+    assert!(said.contains("objects.redb"), "{said}");
+    assert_eq!(fs::read_to_string(file).unwrap(), "somebody's letters");
+}
