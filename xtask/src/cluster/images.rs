@@ -6,7 +6,7 @@
 //! | `localhost/distroless:1` | one static program (`e2e/images/lantern.rs`) and nothing else |
 //! | `localhost/pause:1` | the same, as the container that holds a pod's namespaces |
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -14,8 +14,8 @@ use ring::digest::{SHA256, digest};
 use serde_json::json;
 use tar::{Builder, EntryType, Header};
 
-use super::files;
 use super::layout::Layout;
+use super::{files, packages};
 use crate::say::Step;
 
 const BUSYBOX: &str = "/bin/busybox";
@@ -31,19 +31,11 @@ struct Image {
 pub(super) fn import(layout: &Layout) -> Result<()> {
     let listed = ctr(layout).args(["images", "ls", "-q"]).output().context("failed to run `ctr`")?;
     let there = String::from_utf8_lossy(&listed.stdout).into_owned();
-    let names = ["localhost/busybox:1", "localhost/distroless:1", "localhost/pause:1"];
-    if names.iter().all(|name| there.lines().any(|line| line == *name)) {
+    if NAMES.iter().all(|name| there.lines().any(|line| line == *name)) {
         return Ok(());
     }
     let step = Step::start("making images");
-    let lantern = lantern(layout)?;
-    let distroless = layer(|tar| file(tar, "lantern", &lantern, 0o755))?;
-    let images = [
-        Image { name: names[0], layer: busybox()?, command: &["/bin/sh"] },
-        Image { name: names[1], layer: distroless.clone(), command: &["/lantern"] },
-        Image { name: names[2], layer: distroless, command: &["/lantern"] },
-    ];
-    for image in images {
+    for image in make(layout, &layout.dir)? {
         let path = layout.path("image.tar");
         files::write(&path, archive(&image)?)?;
         let output = ctr(layout).args(["images", "import"]).arg(&path).output().context("failed to run `ctr`")?;
@@ -56,6 +48,30 @@ pub(super) fn import(layout: &Layout) -> Result<()> {
     Ok(())
 }
 
+/// Writes each image as an archive into `dir`, for `boathook image load`.
+pub(super) fn save(layout: &Layout, dir: &Path) -> Result<()> {
+    packages::install(layout)?;
+    files::folder(dir)?;
+    for image in make(layout, dir)? {
+        let file = image.name.trim_start_matches("localhost/").replace(':', "-");
+        files::write(&dir.join(format!("{file}.tar")), archive(&image)?)?;
+    }
+    Ok(())
+}
+
+const NAMES: [&str; 3] = ["localhost/busybox:1", "localhost/distroless:1", "localhost/pause:1"];
+
+/// The images; `work` is where a program may be built.
+fn make(layout: &Layout, work: &Path) -> Result<[Image; 3]> {
+    let lantern = lantern(layout, work)?;
+    let distroless = layer(|tar| file(tar, "lantern", &lantern, 0o755))?;
+    Ok([
+        Image { name: NAMES[0], layer: busybox()?, command: &["/bin/sh"] },
+        Image { name: NAMES[1], layer: distroless.clone(), command: &["/lantern"] },
+        Image { name: NAMES[2], layer: distroless, command: &["/lantern"] },
+    ])
+}
+
 /// containerd's own client, in the namespace that the kubelet looks in.
 pub(super) fn ctr(layout: &Layout) -> Command {
     let mut ctr = Command::new("ctr");
@@ -64,9 +80,9 @@ pub(super) fn ctr(layout: &Layout) -> Command {
 }
 
 /// The program of the image without a shell, built by the toolchain that is here anyway.
-fn lantern(layout: &Layout) -> Result<Vec<u8>> {
+fn lantern(layout: &Layout, work: &Path) -> Result<Vec<u8>> {
     let source = layout.sources.join("images/lantern.rs");
-    let program: PathBuf = layout.path("lantern");
+    let program = work.join("lantern");
     let output = Command::new("rustc")
         .args([
             "--edition",
@@ -88,7 +104,9 @@ fn lantern(layout: &Layout) -> Result<Vec<u8>> {
     if !output.status.success() {
         bail!("failed to build `{}`:\n{}", source.display(), String::from_utf8_lossy(&output.stderr));
     }
-    std::fs::read(&program).with_context(|| format!("failed to read `{}`", program.display()))
+    let built = std::fs::read(&program).with_context(|| format!("failed to read `{}`", program.display()))?;
+    std::fs::remove_file(&program).with_context(|| format!("failed to remove `{}`", program.display()))?;
+    Ok(built)
 }
 
 fn busybox() -> Result<Vec<u8>> {

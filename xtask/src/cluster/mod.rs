@@ -22,6 +22,7 @@ mod up;
 mod version;
 
 use std::fs::File;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -44,6 +45,11 @@ pub(crate) enum Command {
     Status,
     /// Prints the `export` lines that point kubectl and the tests at the cluster
     Env,
+    /// Writes the images of the tests as archives, for `boathook image load`
+    Images {
+        /// The folder they are written into
+        dir: PathBuf,
+    },
     #[command(hide = true)]
     Door(door::Door),
 }
@@ -61,6 +67,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode> {
         }
         Command::Status => return status::status(&layout),
         Command::Env => status::env(&layout)?,
+        Command::Images { dir } => images::save(&layout, &dir)?,
         Command::Door(door) => door.serve()?,
     }
     Ok(ExitCode::SUCCESS)
