@@ -30,10 +30,19 @@ const SNAPSHOT_CRDS: [&str; 3] = [
     "snapshot.storage.k8s.io_volumesnapshots.yaml",
 ];
 
-/// The module proxy answers 429 to whoever asks too often: a cold build asks for hundreds of modules.
-const THROTTLED: &str = "429 Too Many Requests";
-const THROTTLED_TRIES: u32 = 6;
-const THROTTLED_PAUSE: Duration = Duration::from_secs(20);
+/// What the module proxy or the way to it says when it may go well the next time: a cold build asks for hundreds of
+/// modules, and whoever asks too often is told to wait.
+const PASSING: [&str; 7] = [
+    "429 Too Many Requests",
+    "502 Bad Gateway",
+    "503 Service Unavailable",
+    "504 Gateway",
+    "connection reset",
+    "i/o timeout",
+    "TLS handshake timeout",
+];
+const TRIES: u32 = 6;
+const PAUSE: Duration = Duration::from_secs(20);
 
 /// How often the shown time moves while the linker says nothing.
 const TICK: Duration = Duration::from_secs(1);
@@ -146,12 +155,13 @@ fn build(layout: &Layout, module: &Module) -> Result<PathBuf> {
         if built {
             break;
         }
-        let said = files::tail(&log, 30);
-        if attempt == THROTTLED_TRIES || !said.contains(THROTTLED) {
-            bail!("failed to build {}: `go build` says, in `{}`:\n{said}", module.folder, log.display());
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        if attempt == TRIES || !PASSING.iter().any(|passing| said.contains(passing)) {
+            let end = files::tail(&log, 30);
+            bail!("failed to build {}: `go build` says, in `{}`:\n{end}", module.folder, log.display());
         }
         step.progress("the module proxy asks for a pause");
-        std::thread::sleep(THROTTLED_PAUSE);
+        std::thread::sleep(PAUSE);
     }
     if module.packages.contains(&ETCD) {
         let (from, to) = (unfinished.join("server"), unfinished.join("etcd"));

@@ -12,6 +12,8 @@ use super::{files, network};
 
 /// The node's name: the kubelet's certificate must carry it.
 pub(super) const NODE_NAME: &str = "node1";
+/// The node's user: `system:node:` and its name.
+const NODE_USER: &str = "system:node:node1";
 
 /// Who gets a certificate: file name, common name, organisation, names it serves under.
 const LEAVES: [(&str, &str, &str, &[&str]); 9] = [
@@ -30,13 +32,13 @@ const LEAVES: [(&str, &str, &str, &[&str]); 9] = [
             "kubernetes.default.svc.cluster.local",
         ],
     ),
-    ("kubelet-server", "system:node:node1", "system:nodes", &[network::NODE, "127.0.0.1", NODE_NAME]),
+    ("kubelet-server", NODE_USER, "system:nodes", &[network::NODE, "127.0.0.1", NODE_NAME]),
     ("apiserver-kubelet-client", "kube-apiserver-kubelet-client", "system:masters", &[]),
     ("front-proxy-client", "front-proxy-client", "", &[]),
     ("admin", "admin", "system:masters", &[]),
     ("kube-controller-manager", "system:kube-controller-manager", "", &[]),
     ("kube-scheduler", "system:kube-scheduler", "", &[]),
-    ("kubelet", "system:node:node1", "system:nodes", &[]),
+    ("kubelet", NODE_USER, "system:nodes", &[]),
     ("kube-proxy", "system:kube-proxy", "", &[]),
 ];
 

@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail};
 use rustix::mount::{UnmountFlags, unmount};
 
 use super::cgroups::Cgroup;
-use super::files;
 use super::layout::Layout;
+use super::{files, sysctls};
 use crate::say::Step;
 
 pub(super) fn down(layout: &Layout) -> Result<()> {
@@ -24,6 +24,7 @@ pub(super) fn down(layout: &Layout) -> Result<()> {
     }
     let step = Step::start("ending the cluster");
     cgroup.end_all()?;
+    sysctls::put_back(layout)?;
     unmount_all(&layout.dir)?;
     remove_outside(layout)?;
     files::remove_folder(&layout.dir)?;
@@ -55,14 +56,19 @@ fn unescape(point: &str) -> String {
 
 /// What containerd, CNI and the kubelet put into places that no setting moves, each known to be the cluster's own.
 fn remove_outside(layout: &Layout) -> Result<()> {
-    let shims = layout.path("containerd/state/io.containerd.runtime.v2.task/k8s.io");
-    for bundle in entries(&shims) {
+    // A container's folder is named by its id, a pod's sandbox too.
+    let bundles = entries(&layout.path("containerd/state/io.containerd.runtime.v2.task/k8s.io"));
+    let sandboxes = entries(&layout.path("containerd/root/io.containerd.grpc.v1.cri/sandboxes"));
+    let id = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let ids: Vec<String> = bundles.iter().chain(&sandboxes).filter_map(id).collect();
+    for bundle in bundles {
         if let Ok(address) = fs::read_to_string(bundle.join("address")) {
             remove_file(Path::new(address.trim().trim_start_matches("unix://")))?;
         }
     }
     for result in entries(Path::new("/var/lib/cni/results")) {
-        if result.file_name().is_some_and(|name| name.to_string_lossy().starts_with("boathook-pods-")) {
+        let name = result.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if ids.iter().any(|id| name.contains(id.as_str())) {
             remove_file(&result)?;
         }
     }
@@ -90,7 +96,7 @@ fn remove_file(path: &Path) -> Result<()> {
 fn verify(layout: &Layout, cgroup: &Cgroup) -> Result<()> {
     let left: Vec<PathBuf> = mounts_below(&layout.dir)?.into_iter().chain(cgroup.left()).collect();
     if !left.is_empty() || layout.dir.exists() {
-        bail!("still there after everything was taken away: {left:?}");
+        bail!("still there after everything was taken away: {left:?}, or the folder `{}`", layout.dir.display());
     }
     Ok(())
 }

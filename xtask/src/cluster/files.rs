@@ -1,5 +1,6 @@
 //! Files and folders, with errors that name them.
 
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -29,7 +30,7 @@ pub(super) fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
 
 /// The last lines of a log, indented; a log that cannot be read says so instead.
 pub(super) fn tail(path: &Path, lines: usize) -> String {
-    match std::fs::read(path) {
+    match read_end(path) {
         Ok(bytes) => {
             let text = String::from_utf8_lossy(&bytes);
             let all: Vec<&str> = text.lines().collect();
@@ -37,4 +38,15 @@ pub(super) fn tail(path: &Path, lines: usize) -> String {
         }
         Err(error) => format!("    (the log cannot be read: {error})\n"),
     }
+}
+
+/// As much of the end of a file as a person would look at: logs only grow.
+fn read_end(path: &Path) -> std::io::Result<Vec<u8>> {
+    const END: u64 = 64 * 1024;
+    let mut file = std::fs::File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(END)))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

@@ -75,7 +75,10 @@ fn make(layout: &Layout, work: &Path) -> Result<[Image; 3]> {
 /// containerd's own client, in the namespace that the kubelet looks in.
 pub(super) fn ctr(layout: &Layout) -> Command {
     let mut ctr = Command::new("ctr");
-    ctr.arg("--address").arg(layout.path("containerd.sock")).args(["--namespace", "k8s.io"]).stdin(Stdio::null());
+    ctr.arg("--address")
+        .arg(layout.path("containerd.sock"))
+        .args(["--namespace", "k8s.io", "--timeout", "120s"])
+        .stdin(Stdio::null());
     ctr
 }
 

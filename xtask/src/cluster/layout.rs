@@ -1,12 +1,15 @@
 //! Where everything of the test cluster lies: one folder for the running cluster, which `down` removes, and one for
 //! what is worth keeping (binaries, images), which lies outside the checkout and outlives it.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 /// The running cluster's folder. Short, because sockets lie below it and their paths may have only 107 bytes.
 const DEFAULT_DIR: &str = "/var/lib/boathook-cluster";
+
+/// The longest socket path below a folder of this length still fits.
+const LONGEST_DIR: usize = 60;
 
 pub(super) struct Layout {
     /// The running cluster: sockets, data, logs, certificates. `BOATHOOK_CLUSTER_DIR` moves it.
@@ -20,11 +23,9 @@ pub(super) struct Layout {
 impl Layout {
     pub(super) fn from_environment() -> Result<Self> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the checkout")?.join("e2e");
-        Ok(Self {
-            dir: variable("BOATHOOK_CLUSTER_DIR").unwrap_or_else(|| DEFAULT_DIR.into()),
-            cache: cache()?,
-            sources,
-        })
+        let dir = variable("BOATHOOK_CLUSTER_DIR").unwrap_or_else(|| DEFAULT_DIR.into());
+        check_dir(&dir)?;
+        Ok(Self { dir, cache: cache()?, sources })
     }
 
     pub(super) fn path(&self, below: &str) -> PathBuf {
@@ -43,7 +44,7 @@ impl Layout {
         self.dir.join("network")
     }
 
-    /// The name of the cluster's cgroup, in every hierarchy: its folder's, so that two clusters have two.
+    /// The name of the cluster's cgroup, in every hierarchy: its folder's, so clusters side by side need other names.
     pub(super) fn cgroup(&self) -> String {
         self.dir.file_name().unwrap_or(self.dir.as_os_str()).to_string_lossy().into_owned()
     }
@@ -56,9 +57,27 @@ impl Layout {
     }
 }
 
+/// `down` ends every process of the folder's cgroup and removes the folder: a name of ours keeps it from anything else.
+fn check_dir(dir: &Path) -> Result<()> {
+    let text = dir.to_string_lossy();
+    let is_plain = dir.components().skip(1).all(|part| matches!(part, Component::Normal(_)));
+    let is_ours = dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with("boathook"));
+    if !dir.is_absolute() || !is_plain || !is_ours || dir.is_symlink() {
+        bail!(
+            "`{text}` cannot be a cluster's folder: it must be an absolute path without `..`, no link, and its name must begin with `boathook`"
+        );
+    }
+    if text.contains(char::is_whitespace) || text.len() > LONGEST_DIR {
+        bail!(
+            "`{text}` cannot be a cluster's folder: at most {LONGEST_DIR} bytes and no spaces, because sockets lie below it"
+        );
+    }
+    Ok(())
+}
+
 fn cache() -> Result<PathBuf> {
     if let Some(cache) = variable("BOATHOOK_CACHE") {
-        return Ok(cache);
+        return std::path::absolute(cache).context("BOATHOOK_CACHE is no path");
     }
     let base = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
     Ok(base
@@ -68,4 +87,18 @@ fn cache() -> Result<PathBuf> {
 
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_folder_with_a_name_of_ours_can_be_ended_and_removed() {
+        check_dir(Path::new(DEFAULT_DIR)).unwrap();
+        for dir in ["/", "/var/lib/docker", "boathook", "/var/lib/boathook/..", "/var/lib/boathook x"] {
+            assert!(check_dir(Path::new(dir)).is_err(), "{dir}");
+        }
+        assert!(check_dir(&Path::new("/").join("x".repeat(60)).join("boathook")).is_err());
+    }
 }

@@ -18,6 +18,7 @@ mod packages;
 mod processes;
 mod site;
 mod status;
+mod sysctls;
 mod up;
 mod version;
 

@@ -3,12 +3,13 @@
 //! The addresses are of the range that is set aside for benchmarks (198.18.0.0/15): they are nobody's.
 
 use std::fs::File;
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use rustix::mount::{UnmountFlags, unmount};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use std::os::fd::AsFd;
 
 use super::files;
 
@@ -22,7 +23,11 @@ pub(super) const API_SERVICE: &str = "198.19.0.1";
 /// Makes the namespace and holds it by a mount at `path`; one that is there stays.
 pub(super) fn make(path: &Path) -> Result<()> {
     if is_namespace(path) {
-        return Ok(());
+        if is_complete(path) {
+            return Ok(());
+        }
+        // An `up` was cut off in the middle of what follows.
+        unmount(path, UnmountFlags::DETACH).context("failed to take away a half-made network namespace")?;
     }
     files::write(path, "")?;
     let handle = format!("--net={}", path.display());
@@ -38,9 +43,11 @@ pub(super) fn make(path: &Path) -> Result<()> {
         let done = command(entered(path).arg("ip").args(arguments.split(' ')));
         done.with_context(|| format!("failed to run `ip {arguments}` in the cluster's network"))?;
     }
+    // Where bridges are filtered by a module of their own, nobody has loaded it yet; where not, this fails.
+    let _ = Command::new("modprobe").arg("br_netfilter").stderr(Stdio::null()).status();
     inside(path, || {
         // Pods reach Services by the node's forwarding, and a pod on the same bridge only if bridged packets pass the
-        // filter too. A kernel without the second has it always on or not at all.
+        // filter too.
         let forward = std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").context("failed to turn on forwarding");
         let _ = std::fs::write("/proc/sys/net/bridge/bridge-nf-call-iptables", "1");
         forward
@@ -70,6 +77,12 @@ pub(super) fn inside<T: Send>(path: &Path, work: impl FnOnce() -> T + Send) -> R
 fn is_namespace(path: &Path) -> bool {
     // An empty file that an `unshare` was to mount on is no namespace: nsenter tells.
     path.exists() && entered(path).arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// The last thing that is made is there.
+fn is_complete(path: &Path) -> bool {
+    let output = entered(path).args(["ip", "route", "show", "default"]).output();
+    output.is_ok_and(|output| !output.stdout.is_empty())
 }
 
 fn command(command: &mut Command) -> Result<()> {

@@ -9,20 +9,24 @@ use super::files;
 use super::layout::Layout;
 use crate::say::Step;
 
-/// A package, and a file that shows it is there.
-const PACKAGES: [(&str, &str); 6] = [
-    ("busybox-static", "/bin/busybox"),
-    ("containerd", "/usr/bin/containerd"),
-    ("containernetworking-plugins", "/usr/lib/cni/bridge"),
-    ("iproute2", "/sbin/ip"),
-    ("iptables", "/usr/sbin/iptables"),
-    ("runc", "/usr/sbin/runc"),
+/// A package, and the files of which one shows that it is there.
+const PACKAGES: [(&str, &[&str]); 6] = [
+    ("busybox-static", &["/bin/busybox"]),
+    ("containerd", &["/usr/bin/containerd"]),
+    ("containernetworking-plugins", &["/usr/lib/cni/bridge"]),
+    ("iproute2", &["/sbin/ip", "/usr/sbin/ip"]),
+    ("iptables", &["/usr/sbin/iptables"]),
+    // Others' packages have it elsewhere, and would be removed for Debian's.
+    ("runc", &["/usr/sbin/runc", "/usr/bin/runc"]),
 ];
 
 /// Installs what is missing.
 pub(super) fn install(layout: &Layout) -> Result<()> {
-    let missing: Vec<&str> =
-        PACKAGES.iter().filter(|(_, file)| !Path::new(file).exists()).map(|(package, _)| *package).collect();
+    let missing: Vec<&str> = PACKAGES
+        .iter()
+        .filter(|(_, files)| !files.iter().any(|file| Path::new(file).exists()))
+        .map(|(package, _)| *package)
+        .collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -30,7 +34,7 @@ pub(super) fn install(layout: &Layout) -> Result<()> {
     let log = layout.cache.join("log/packages.log");
     files::folder(&layout.cache.join("log"))?;
     apt_get(&["update"], &log)?;
-    let mut install = vec!["install", "--yes", "--no-install-recommends"];
+    let mut install = vec!["install", "--yes", "--no-install-recommends", "--no-remove"];
     install.extend(&missing);
     apt_get(&install, &log)?;
     step.done();
@@ -39,6 +43,8 @@ pub(super) fn install(layout: &Layout) -> Result<()> {
 
 fn apt_get(arguments: &[&str], log: &Path) -> Result<()> {
     let output = Command::new("apt-get")
+        // A fresh machine may be updating itself.
+        .args(["-o", "DPkg::Lock::Timeout=300"])
         .args(arguments)
         .env("DEBIAN_FRONTEND", "noninteractive")
         .stdin(Stdio::null())

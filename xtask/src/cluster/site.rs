@@ -35,7 +35,8 @@ impl Site {
 
     /// Whether kubectl succeeds; why not does not matter.
     pub(super) fn kubectl_agrees(&self, arguments: &[&str]) -> bool {
-        self.run_kubectl(arguments).is_ok_and(|output| output.status.success())
+        let bounded = [&["--request-timeout=10s"], arguments].concat();
+        self.run_kubectl(&bounded).is_ok_and(|output| output.status.success())
     }
 
     fn run_kubectl(&self, arguments: &[&str]) -> Result<std::process::Output> {

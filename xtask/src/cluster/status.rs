@@ -35,8 +35,8 @@ pub(super) fn status(layout: &Layout) -> Result<ExitCode> {
 /// Prints what a shell needs: `eval "$(cargo xtask cluster env)"`.
 pub(super) fn env(layout: &Layout) -> Result<()> {
     let description = Description::read(layout)?.context("no cluster is up; `cargo xtask cluster up` starts one")?;
-    println!("export KUBECONFIG={}", layout.admin_kubeconfig().display());
-    println!("export PATH={}:\"$PATH\"", description.programs.display());
+    println!("export KUBECONFIG='{}'", layout.admin_kubeconfig().display());
+    println!("export PATH='{}':\"$PATH\"", description.programs.display());
     println!("export BOATHOOK_TEST_CLUSTER=kubeconfig");
     Ok(())
 }

@@ -16,7 +16,7 @@ use super::layout::Layout;
 use super::processes::{self, Record};
 use super::site::{Description, Site};
 use super::version::{DEFAULT_MINOR, Version};
-use super::{files, images, network, packages};
+use super::{files, images, network, packages, sysctls};
 use crate::say::Step;
 
 /// A part is ready in a second or two; a machine that compiles on all cores meanwhile takes many times that.
@@ -28,7 +28,9 @@ const PASSES: u32 = 5;
 
 /// `minor` is what the person asked for; without it a cluster that is there is made whole as it is.
 pub(super) fn up(layout: Layout, minor: Option<&str>) -> Result<()> {
-    check(&layout)?;
+    if !rustix::process::geteuid().is_root() {
+        bail!("a kubelet and containerd need root: run this as root");
+    }
     let described = Description::read(&layout)?;
     let minor = minor.or(described.as_ref().map(Description::minor)).unwrap_or(DEFAULT_MINOR);
     let version = Version::pinned(&layout.sources, minor)?;
@@ -52,18 +54,16 @@ fn bring_up(site: &Site, description: &Description) -> Result<()> {
     let cgroup = prepare(site)?;
     description.write(&site.layout)?;
     start(site, &cgroup)?;
-    settle(site)
+    settle(site)?;
+    match components::names().find(|name| Record::running(&site.layout, name).is_none()) {
+        None => Ok(()),
+        Some(name) => Err(dead(&site.layout, name)),
+    }
 }
 
-fn check(layout: &Layout) -> Result<()> {
-    if !rustix::process::geteuid().is_root() {
-        bail!("a kubelet and containerd need root: run this as root");
-    }
-    let dir = layout.dir.to_string_lossy();
-    if dir.contains(char::is_whitespace) || dir.len() > 60 {
-        bail!("the cluster's folder `{dir}` must be short and without spaces: sockets lie below it");
-    }
-    Ok(())
+fn dead(layout: &Layout, name: &str) -> anyhow::Error {
+    let log = layout.log(name);
+    anyhow!("{name} ended; the end of its log, `{}`:\n{}", log.display(), files::tail(&log, 20))
 }
 
 fn free_port() -> Result<u16> {
@@ -77,6 +77,7 @@ fn prepare(site: &Site) -> Result<Cgroup> {
     for folder in ["cni", "kubelet/plugins/csi-hostpath", "kubelet/plugins_registry", "csi-data", "volume-plugins"] {
         files::folder(&layout.path(folder))?;
     }
+    sysctls::remember(layout)?;
     let cgroup = Cgroup::named(&layout.cgroup())?;
     cgroup.make()?;
     network::make(&layout.network())?;
@@ -103,15 +104,14 @@ fn start(site: &Site, cgroup: &Cgroup) -> Result<()> {
             return Ok(());
         }
     }
-    let dead = components.iter().find(|component| Record::running(&site.layout, component.name).is_none());
-    let name = dead.map_or("a component", |component| component.name);
-    let log = site.layout.log(name);
-    bail!("{name} ends again and again; the end of its log, `{}`:\n{}", log.display(), files::tail(&log, 20))
+    let ended = components.iter().find(|component| Record::running(&site.layout, component.name).is_none());
+    let name = ended.map_or("a component", |component| component.name);
+    Err(dead(&site.layout, name).context("a part ends again and again"))
 }
 
 fn ensure(site: &Site, cgroup: &Cgroup, component: &Component) -> Result<()> {
     let name = component.name;
-    let step = match Record::running(&site.layout, name) {
+    let mut step = match Record::running(&site.layout, name) {
         Some(_) => None,
         None => {
             let step = Step::start(format!("starting {name}"));
@@ -122,7 +122,10 @@ fn ensure(site: &Site, cgroup: &Cgroup, component: &Component) -> Result<()> {
             Some(step)
         }
     };
-    processes::wait_ready(&site.layout, name, READY_DEADLINE, || component.ready.holds(site))?;
+    processes::wait_ready(&site.layout, name, READY_DEADLINE, || {
+        step.iter_mut().for_each(|step| step.progress("not ready yet"));
+        component.ready.holds(site)
+    })?;
     if let Some(step) = step {
         step.done();
     }
@@ -157,13 +160,17 @@ fn settle(site: &Site) -> Result<()> {
     let node = format!("node/{NODE_NAME}");
     let storage = format!("csinode/{NODE_NAME}");
     let driver = format!("--for=jsonpath={{.spec.drivers[0].name}}={CSI_DRIVER}");
-    for (what, arguments) in [
-        ("the kubelet did not register the node", ["wait", "--for=create", &node, WAIT]),
-        ("the node is not Ready", ["wait", "--for=condition=Ready", &node, WAIT]),
-        ("the storage driver is not registered", ["wait", &driver, &storage, WAIT]),
-        ("service accounts are not made", ["wait", "--for=create", "serviceaccount/default", WAIT]),
+    for (what, who, arguments) in [
+        ("the kubelet did not register the node", "kubelet", ["wait", "--for=create", &node, WAIT]),
+        ("the node is not Ready", "kubelet", ["wait", "--for=condition=Ready", &node, WAIT]),
+        ("the storage driver is not registered", "csi-registrar", ["wait", &driver, &storage, WAIT]),
+        (
+            "service accounts are not made",
+            "kube-controller-manager",
+            ["wait", "--for=create", "serviceaccount/default", WAIT],
+        ),
     ] {
-        let log = site.layout.log("kubelet");
+        let log = site.layout.log(who);
         let done = site.kubectl(&arguments);
         done.with_context(|| format!("{what}; the end of `{}`:\n{}", log.display(), files::tail(&log, 10)))?;
     }

@@ -1,61 +1,81 @@
-//! What a cluster could leave on a machine, before and after.
+//! What a cluster puts on a machine, looked at while it runs and again when it is down.
+//!
+//! Only what is the cluster's own counts: the machine's other business goes on meanwhile.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Places outside the cluster's folder where containerd, CNI and the kubelet write.
-const FOLDERS: [&str; 4] = ["/run/containerd/s", "/run/netns", "/var/lib/cni/results", "/var/log/containers"];
+/// Places outside the cluster's folder where containerd, CNI and the kubelet write, and no setting moves it.
+const FOLDERS: [&str; 3] = ["/run/containerd/s", "/var/lib/cni/results", "/var/log/containers"];
 
-pub(crate) struct Machine {
-    mounts: BTreeSet<String>,
-    cgroups: BTreeSet<PathBuf>,
+/// What a kubelet sets for the whole machine.
+const SETTINGS: [&str; 3] = ["kernel/panic", "kernel/panic_on_oops", "vm/overcommit_memory"];
+
+/// What there was while the cluster ran, by which its leavings are known.
+pub(crate) struct Traces {
     networks: BTreeSet<PathBuf>,
-    interfaces: BTreeSet<PathBuf>,
-    files: BTreeSet<PathBuf>,
+    sockets: BTreeSet<PathBuf>,
+    containers: BTreeSet<String>,
 }
 
-impl Machine {
-    pub(crate) fn look() -> Self {
-        Self {
-            mounts: fs::read_to_string("/proc/self/mounts").unwrap().lines().map(str::to_owned).collect(),
-            cgroups: folders_below(Path::new("/sys/fs/cgroup")).into_iter().collect(),
-            networks: processes().iter().filter_map(|process| fs::read_link(process.join("ns/net")).ok()).collect(),
-            interfaces: entries(Path::new("/sys/class/net")).into_iter().collect(),
-            files: FOLDERS.iter().flat_map(|folder| entries(Path::new(folder))).collect(),
-        }
-    }
-
-    /// Fails with everything that is there now, was not there before, and is a cluster's kind of thing.
-    pub(crate) fn assert_nothing_new(&self, dir: &str) {
-        assert_eq!(processes_of_a_cluster(), Vec::<String>::new(), "processes are left");
-        let now = Self::look();
-        assert_eq!(new(&self.mounts, &now.mounts), [""; 0], "mounts are left");
-        assert_eq!(new(&self.cgroups, &now.cgroups), [""; 0], "cgroups are left");
-        assert_eq!(new(&self.networks, &now.networks), [""; 0], "network namespaces are left");
-        assert_eq!(new(&self.interfaces, &now.interfaces), [""; 0], "network interfaces are left");
-        assert_eq!(new(&self.files, &now.files), [""; 0], "files are left");
-        assert!(!Path::new(dir).exists(), "the cluster's folder is left");
+impl Traces {
+    /// Looks at a running cluster. There must be something to see, or nothing is tested.
+    pub(crate) fn of(dir: &Path) -> Self {
+        let own = fs::read_link("/proc/self/ns/net").unwrap();
+        let of_cluster = processes_of(dir);
+        let networks = of_cluster.iter().filter_map(|process| fs::read_link(process.join("ns/net")).ok());
+        let bundles = entries(&dir.join("containerd/state/io.containerd.runtime.v2.task/k8s.io"));
+        let address = |bundle: &PathBuf| fs::read_to_string(bundle.join("address")).ok();
+        let sockets = bundles.iter().filter_map(address).map(|text| PathBuf::from(text.trim_start_matches("unix://")));
+        let traces = Self {
+            networks: networks.filter(|network| *network != own).collect(),
+            sockets: sockets.collect(),
+            containers: bundles.iter().map(|bundle| file_name(bundle)).collect(),
+        };
+        assert!(traces.networks.len() > 1, "no pod has a network of its own");
+        assert!(!traces.sockets.is_empty() && !traces.containers.is_empty(), "no container runs");
+        traces
     }
 }
 
-fn new<T: Ord + AsRef<std::ffi::OsStr>>(before: &BTreeSet<T>, now: &BTreeSet<T>) -> Vec<String> {
-    now.difference(before).map(|thing| thing.as_ref().to_string_lossy().into_owned()).collect()
+/// The settings of the machine that must be again as they were.
+pub(crate) fn settings() -> Vec<String> {
+    SETTINGS.iter().map(|name| fs::read_to_string(Path::new("/proc/sys").join(name)).unwrap()).collect()
 }
 
-/// Whatever runs in the cluster's cgroup: its programs, its shims, its containers. Dead ones are gone when the
-/// machine's first process has reaped them, which may take it a moment.
-fn processes_of_a_cluster() -> Vec<String> {
+/// Fails with whatever a cluster in `dir` has left.
+pub(crate) fn assert_nothing_left(dir: &Path, traces: Option<&Traces>) {
+    assert_eq!(processes_after_a_while(dir), Vec::<PathBuf>::new(), "processes are left");
+    let shown = dir.display().to_string();
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    assert_eq!(mounts.lines().find(|line| line.contains(&shown)), None, "a mount is left");
+    let cgroups = folders_below(Path::new("/sys/fs/cgroup"));
+    let name = file_name(dir);
+    assert_eq!(cgroups.iter().find(|group| file_name(group) == name), None, "a cgroup is left");
+    assert!(!dir.exists(), "the cluster's folder is left");
+    let Some(traces) = traces else { return };
+    let networks = processes().into_iter().filter_map(|process| fs::read_link(process.join("ns/net")).ok());
+    assert_eq!(networks.into_iter().find(|network| traces.networks.contains(network)), None, "a network is left");
+    for file in FOLDERS.iter().flat_map(|folder| entries(Path::new(folder))) {
+        let is_named = traces.containers.iter().any(|id| file_name(&file).contains(id.as_str()));
+        assert!(!is_named && !traces.sockets.contains(&file), "left: {}", file.display());
+    }
+}
+
+/// Whatever runs in the cluster's cgroup: its programs, its shims, its containers.
+fn processes_of(dir: &Path) -> Vec<PathBuf> {
+    let group = format!("/{}/", file_name(dir));
+    let groups = |process: &PathBuf| fs::read_to_string(process.join("cgroup")).unwrap_or_default();
+    processes().into_iter().filter(|process| groups(process).contains(&group)).collect()
+}
+
+/// Dead processes are gone when the machine's first one has reaped them, which may take it a moment.
+fn processes_after_a_while(dir: &Path) -> Vec<PathBuf> {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
-        let ours = |process: &PathBuf| {
-            let groups = fs::read_to_string(process.join("cgroup")).ok()?;
-            let command = fs::read_to_string(process.join("cmdline")).ok()?.replace('\0', " ");
-            let of_ours = groups.contains("boathook-cluster-test") || command.contains("boathook-cluster-test");
-            of_ours.then(|| format!("{}: {command}", process.display()))
-        };
-        let left: Vec<String> = processes().iter().filter_map(ours).collect();
+        let left = processes_of(dir);
         if left.is_empty() || Instant::now() > deadline {
             return left;
         }
@@ -64,8 +84,7 @@ fn processes_of_a_cluster() -> Vec<String> {
 }
 
 fn processes() -> Vec<PathBuf> {
-    let is_process =
-        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().parse::<u32>().is_ok());
+    let is_process = |path: &PathBuf| file_name(path).parse::<u32>().is_ok();
     entries(Path::new("/proc")).into_iter().filter(is_process).collect()
 }
 
@@ -78,4 +97,8 @@ fn folders_below(folder: &Path) -> Vec<PathBuf> {
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

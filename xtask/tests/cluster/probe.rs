@@ -6,7 +6,23 @@ use std::process::{Command, Stdio};
 /// A claim is provisioned, a pod on it starts, writes and is exec'd, the claim is snapshotted; then all of it goes.
 /// Every component has a part in this.
 pub(crate) fn a_pod_writes_a_claim_that_is_snapshotted(name: &str) {
-    let manifest = format!(
+    make(name);
+    kubectl(&["delete", "--timeout=180s", "-f", "-"], &manifest(name));
+}
+
+/// The same, left as it is.
+pub(crate) fn make(name: &str) {
+    let manifest = manifest(name);
+    kubectl(&["apply", "-f", "-"], &manifest);
+    kubectl(&["wait", "--for=condition=Ready", &format!("pod/{name}"), "--timeout=180s"], "");
+    let script = "echo written > /data/file && cat /data/file";
+    assert_eq!(kubectl(&["exec", name, "--", "sh", "-c", script], ""), "written\n");
+    let ready = "--for=jsonpath={.status.readyToUse}=true";
+    kubectl(&["wait", ready, &format!("volumesnapshot/{name}"), "--timeout=180s"], "");
+}
+
+fn manifest(name: &str) -> String {
+    format!(
         "
 apiVersion: v1
 kind: PersistentVolumeClaim
@@ -27,21 +43,14 @@ kind: VolumeSnapshot
 metadata: {{name: {name}}}
 spec: {{source: {{persistentVolumeClaimName: {name}}}}}
 "
-    );
-    kubectl(&["apply", "-f", "-"], &manifest);
-    kubectl(&["wait", "--for=condition=Ready", &format!("pod/{name}"), "--timeout=180s"], "");
-    assert_eq!(
-        kubectl(&["exec", name, "--", "sh", "-c", "echo written > /data/file && cat /data/file"], ""),
-        "written\n"
-    );
-    let ready = "--for=jsonpath={.status.readyToUse}=true";
-    kubectl(&["wait", ready, &format!("volumesnapshot/{name}"), "--timeout=180s"], "");
-    kubectl(&["delete", "--timeout=180s", "-f", "-"], &manifest);
+    )
 }
 
 fn kubectl(arguments: &[&str], input: &str) -> String {
     let environment = super::xtask(&["env"]);
-    let script = format!("{}\nexec kubectl \"$@\"", String::from_utf8(environment.stdout).unwrap());
+    super::assert_success(&environment);
+    // kubectl has a deadline of its own where it waits; this one is for where it should not have to.
+    let script = format!("{}\nexec timeout 300 kubectl \"$@\"", String::from_utf8(environment.stdout).unwrap());
     let mut child = Command::new("sh")
         .args(["-c", &script, "kubectl"])
         .args(arguments)
