@@ -47,7 +47,7 @@ impl Cluster {
     async fn from_kubeconfig() -> Result<Self> {
         let config = Config::from_kubeconfig(&KubeConfigOptions::default())
             .await
-            .with_context(|| format!("failed to read the kubeconfig that {KUBECONFIG_VAR} names"))?;
+            .with_context(|| format!("failed to read the kubeconfig that {KUBECONFIG_VAR} names; {WHAT_TO_DO}"))?;
         let url = config.cluster_url.clone();
         let client = Client::try_from(config.clone()).with_context(|| format!("failed to make a client for {url}"))?;
         tokio::time::timeout(GREETING_DEADLINE, client.apiserver_version())

@@ -42,7 +42,8 @@ impl Step {
     }
 
     fn redraw(&self, how_far: &str) {
-        eprint!("\r\x1b[K  {} … {how_far} {}", self.what, seconds(self.started.elapsed()));
+        let how_far = if how_far.is_empty() { String::new() } else { format!("{how_far} ") };
+        eprint!("\r\x1b[K  {} … {how_far}{}", self.what, seconds(self.started.elapsed()));
         // A line that does not appear is no reason to fail.
         let _ = stderr().flush();
     }

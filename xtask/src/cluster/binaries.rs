@@ -203,7 +203,8 @@ fn compile(source: &Path, module: &Module, out: &Path, log: &Path, step: &mut St
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        step.progress(&format!("{compiled} packages"));
+        // What the cache has is only linked.
+        step.progress(&if compiled == 0 { "linking".to_owned() } else { format!("{compiled} packages") });
     }
     std::fs::write(log, said).with_context(|| format!("failed to write `{}`", log.display()))?;
     Ok(child.wait().context("failed to wait for `go build`")?.success())

@@ -14,8 +14,8 @@ use super::{files, sysctls};
 use crate::say::Step;
 
 pub(super) fn down(layout: &Layout) -> Result<()> {
-    if !rustix::process::geteuid().is_root() {
-        bail!("the cluster is root's: run this as root");
+    if !layout.is_free_or_ours()? {
+        bail!("`{}` is not a cluster's folder; nothing was touched", layout.dir.display());
     }
     let cgroup = Cgroup::named(&layout.cgroup())?;
     if cgroup.left().is_empty() && !layout.dir.exists() {
@@ -56,19 +56,14 @@ fn unescape(point: &str) -> String {
 
 /// What containerd, CNI and the kubelet put into places that no setting moves, each known to be the cluster's own.
 fn remove_outside(layout: &Layout) -> Result<()> {
-    // A container's folder is named by its id, a pod's sandbox too.
-    let bundles = entries(&layout.path("containerd/state/io.containerd.runtime.v2.task/k8s.io"));
-    let sandboxes = entries(&layout.path("containerd/root/io.containerd.grpc.v1.cri/sandboxes"));
-    let id = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let ids: Vec<String> = bundles.iter().chain(&sandboxes).filter_map(id).collect();
-    for bundle in bundles {
+    for bundle in entries(&layout.path("containerd/state/io.containerd.runtime.v2.task/k8s.io")) {
         if let Ok(address) = fs::read_to_string(bundle.join("address")) {
             remove_file(Path::new(address.trim().trim_start_matches("unix://")))?;
         }
     }
     for result in entries(Path::new("/var/lib/cni/results")) {
-        let name = result.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if ids.iter().any(|id| name.contains(id.as_str())) {
+        // It names the network of its pod, which lies below the cluster's folder.
+        if fs::read_to_string(&result).is_ok_and(|text| text.contains(&format!("{}/", layout.dir.display()))) {
             remove_file(&result)?;
         }
     }

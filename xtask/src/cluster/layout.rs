@@ -5,9 +5,13 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use super::files;
+
 /// The running cluster's folder. Short, because sockets lie below it and their paths may have only 107 bytes.
 const DEFAULT_DIR: &str = "/var/lib/boathook-cluster";
 
+/// The file that says whose the folder is, written before anything else.
+const MARK: &str = "boathook-cluster";
 /// The longest socket path below a folder of this length still fits.
 const LONGEST_DIR: usize = 60;
 
@@ -44,9 +48,27 @@ impl Layout {
         self.dir.join("network")
     }
 
-    /// The name of the cluster's cgroup, in every hierarchy: its folder's, so clusters side by side need other names.
+    /// The name of the cluster's cgroup, in every hierarchy: its folder's whole path, so that each cluster has its own.
     pub(super) fn cgroup(&self) -> String {
-        self.dir.file_name().unwrap_or(self.dir.as_os_str()).to_string_lossy().into_owned()
+        self.dir.to_string_lossy().trim_matches('/').replace('/', "-")
+    }
+
+    /// Takes the folder for a cluster. One that holds anything else is not taken.
+    pub(super) fn claim(&self) -> Result<()> {
+        if !self.is_free_or_ours()? {
+            bail!("`{}` holds something else than a cluster; nothing was touched", self.dir.display());
+        }
+        files::folder(&self.dir)?;
+        files::write(&self.dir.join(MARK), "cargo xtask cluster down removes this folder with all that is in it\n")
+    }
+
+    /// Whether the folder may be removed: it is a cluster's, or there is nothing in it.
+    pub(super) fn is_free_or_ours(&self) -> Result<bool> {
+        match std::fs::read_dir(&self.dir) {
+            Ok(mut entries) => Ok(self.dir.join(MARK).exists() || entries.next().is_none()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
+            Err(error) => Err(error).with_context(|| format!("failed to look into `{}`", self.dir.display())),
+        }
     }
 
     /// A text of `e2e/` with this cluster's own values in it.
@@ -57,7 +79,8 @@ impl Layout {
     }
 }
 
-/// `down` ends every process of the folder's cgroup and removes the folder: a name of ours keeps it from anything else.
+/// `down` ends every process of the folder's cgroup and removes the folder: names that could be anything else's are not
+/// taken.
 fn check_dir(dir: &Path) -> Result<()> {
     let text = dir.to_string_lossy();
     let is_plain = dir.components().skip(1).all(|part| matches!(part, Component::Normal(_)));

@@ -26,7 +26,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Subcommand;
 use rustix::fs::{FlockOperation, flock};
 
@@ -74,8 +74,11 @@ pub(crate) fn run(command: Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One `up` or `down` at a time. Held until the file is closed.
+/// One `up` or `down` at a time, and only as root. Held until the file is closed.
 fn lock(layout: &Layout) -> Result<File> {
+    if !rustix::process::geteuid().is_root() {
+        bail!("a kubelet and containerd need root: run this as root");
+    }
     files::folder(&layout.cache)?;
     let path = layout.cache.join("cluster.lock");
     let file = File::create(&path).with_context(|| format!("failed to open `{}`", path.display()))?;

@@ -28,9 +28,6 @@ const PASSES: u32 = 5;
 
 /// `minor` is what the person asked for; without it a cluster that is there is made whole as it is.
 pub(super) fn up(layout: Layout, minor: Option<&str>) -> Result<()> {
-    if !rustix::process::geteuid().is_root() {
-        bail!("a kubelet and containerd need root: run this as root");
-    }
     let described = Description::read(&layout)?;
     let minor = minor.or(described.as_ref().map(Description::minor)).unwrap_or(DEFAULT_MINOR);
     let version = Version::pinned(&layout.sources, minor)?;
@@ -74,6 +71,7 @@ fn free_port() -> Result<u16> {
 /// Folders, cgroups, the network, certificates, configuration.
 fn prepare(site: &Site) -> Result<Cgroup> {
     let layout = &site.layout;
+    layout.claim()?;
     for folder in ["cni", "kubelet/plugins/csi-hostpath", "kubelet/plugins_registry", "csi-data", "volume-plugins"] {
         files::folder(&layout.path(folder))?;
     }

@@ -52,7 +52,7 @@ pub(crate) fn assert_nothing_left(dir: &Path, traces: Option<&Traces>) {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
     assert_eq!(mounts.lines().find(|line| line.contains(&shown)), None, "a mount is left");
     let cgroups = folders_below(Path::new("/sys/fs/cgroup"));
-    let name = file_name(dir);
+    let name = cgroup(dir);
     assert_eq!(cgroups.iter().find(|group| file_name(group) == name), None, "a cgroup is left");
     assert!(!dir.exists(), "the cluster's folder is left");
     let Some(traces) = traces else { return };
@@ -66,7 +66,7 @@ pub(crate) fn assert_nothing_left(dir: &Path, traces: Option<&Traces>) {
 
 /// Whatever runs in the cluster's cgroup: its programs, its shims, its containers.
 fn processes_of(dir: &Path) -> Vec<PathBuf> {
-    let group = format!("/{}/", file_name(dir));
+    let group = format!("/{}/", cgroup(dir));
     let groups = |process: &PathBuf| fs::read_to_string(process.join("cgroup")).unwrap_or_default();
     processes().into_iter().filter(|process| groups(process).contains(&group)).collect()
 }
@@ -81,6 +81,10 @@ fn processes_after_a_while(dir: &Path) -> Vec<PathBuf> {
         }
         std::thread::yield_now();
     }
+}
+
+fn cgroup(dir: &Path) -> String {
+    dir.to_string_lossy().trim_matches('/').replace('/', "-")
 }
 
 fn processes() -> Vec<PathBuf> {

@@ -52,6 +52,14 @@ fn a_cluster_survives_the_loss_of_any_part_and_leaves_nothing_behind() {
 /// A folder where etcd's data should be is a file: etcd ends, after the door, the network and the cgroups were made.
 fn a_half_failed_up_says_what_failed_and_where() {
     std::fs::create_dir_all(DIR).unwrap();
+    std::fs::write(Path::new(DIR).join("letters"), "not a cluster's").unwrap();
+    for arguments in [["up"], ["down"]] {
+        let output = xtask(&arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains("nothing was touched"), "{said}");
+    }
+    std::fs::remove_file(Path::new(DIR).join("letters")).unwrap();
+    std::fs::write(Path::new(DIR).join("boathook-cluster"), "").unwrap();
     std::fs::write(Path::new(DIR).join("etcd"), "in the way").unwrap();
     let output = xtask(&["up"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
