@@ -26,6 +26,8 @@ struct Watching {
     call: Call,
     watcher: Watcher,
     selector: Selector,
+    /// The version that the client has seen.
+    after: u64,
     /// What is to be sent before anything new.
     first: VecDeque<Bytes>,
     end: Instant,
@@ -56,7 +58,8 @@ impl Call {
         let watcher = match self.api.store.watch(self.prefix(), Some(after)) {
             Ok(watcher) => watcher,
             Err(WatchError::TooOld(_)) => return Ok(self.too_old(after)),
-            Err(error @ WatchError::Ahead { .. }) => return Err(Status::timeout(error.to_string())),
+            // A version that is yet to come: what comes until then is not for this watch.
+            Err(WatchError::Ahead { .. }) => self.api.store.watch(self.prefix(), None).map_err(Status::internal)?,
         };
         if listed {
             for (_, stored) in view.list(&self.prefix(), None, None) {
@@ -75,6 +78,7 @@ impl Call {
             call: self,
             watcher,
             selector,
+            after,
             first,
             end: now + life,
             bookmarks,
@@ -150,6 +154,9 @@ impl Watching {
 
     /// The event as this watcher sees it: an object that begins to match is new to it, one that ceases is gone.
     fn told(&mut self, event: &Event) -> Option<Bytes> {
+        if event.revision <= self.after {
+            return None;
+        }
         let before = event.previous.as_ref().is_some_and(|object| self.selector.matches(object));
         let now = event.kind != EventKind::Deleted && self.selector.matches(&event.object);
         let kind = match (before, now) {

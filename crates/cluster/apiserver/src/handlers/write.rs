@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Call;
+use crate::access::{RBAC_GROUP, escalation};
 use crate::admission::{self, Operation};
 use crate::object;
 use crate::ownership::{self, FieldSet, Tracked, Writer};
@@ -22,7 +23,7 @@ use crate::strategy::{self, fill::fill};
 /// with as many writers at once as that the last one still gets through.
 const TRIES: u32 = 64;
 
-/// The managers' way to write: which part of the object this write may change.
+/// Which part of the object this write may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Everything but status.
@@ -57,6 +58,7 @@ impl Call {
             self.track(None, &mut object, Part::Main);
         }
         self.validate(&object, None)?;
+        self.check_escalation(&object, None)?;
         self.admit(Operation::Create, Some(&object), None).await?;
         let key = self.key(object::name(&object));
         if self.dry_run {
@@ -126,6 +128,7 @@ impl Call {
         }
         ownership::keep_times(current, &mut new);
         self.validate(&new, Some(current))?;
+        self.check_escalation(&new, Some(current))?;
         self.admit(Operation::Update, Some(&new), Some(current)).await?;
         Ok(new)
     }
@@ -357,6 +360,15 @@ impl Call {
             true => Ok(()),
             false => Err(self.invalid(name, &errors)),
         }
+    }
+
+    /// Nobody gives a right that they do not have.
+    fn check_escalation(&self, new: &Value, old: Option<&Value>) -> Result<()> {
+        if self.resource.group != RBAC_GROUP {
+            return Ok(());
+        }
+        let namespace = if self.resource.namespaced { self.target.namespace.as_str() } else { "" };
+        escalation::check(&self.api.rules(), &self.user, namespace, new, old)
     }
 
     fn invalid(&self, name: &str, errors: &[FieldError]) -> Status {
