@@ -57,7 +57,11 @@ impl Failure {
 
 impl Webhook {
     pub(super) fn parse(phase: Phase, webhook: &Value, resolve: &Resolve) -> Self {
-        let selector = |key: &str| LabelSelector::from_object(&webhook[key]);
+        // A webhook without a selector is for everything; elsewhere no selector selects nothing.
+        let selector = |key: &str| match &webhook[key] {
+            Value::Null => Ok(LabelSelector::everything()),
+            written => LabelSelector::from_object(written),
+        };
         let selectors =
             selector("namespaceSelector").and_then(|of_namespace| Ok((of_namespace, selector("objectSelector")?)));
         let timeout = webhook["timeoutSeconds"].as_u64().unwrap_or(DEFAULT_TIMEOUT).min(LONGEST_TIMEOUT);
