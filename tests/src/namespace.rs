@@ -25,7 +25,7 @@ use crate::{
 const LONGEST_STEM: usize = 57;
 
 /// Creates the namespace of the scenario of this name, and returns its name.
-pub(crate) async fn create(client: &Client, scenario: &str) -> Result<String> {
+pub async fn create(client: &Client, scenario: &str) -> Result<String> {
     let mut namespace = Namespace::default();
     namespace.metadata.generate_name = Some(generate_name(scenario));
     let (key, value) = TEST_LABEL;
@@ -41,7 +41,7 @@ pub(crate) async fn usable(ctx: &Ctx) -> Result<()> {
 }
 
 /// Deletes the namespace and waits until it is gone.
-pub(crate) async fn destroy(client: &Client, name: &str) -> Result<()> {
+pub async fn destroy(client: &Client, name: &str) -> Result<()> {
     match remove::<Namespace>(client.clone(), name.to_owned()).await {
         Ok(()) => Ok(()),
         Err(error) => Err(anyhow!("{error:#}\n{}", left_in(client, name).await)),

@@ -226,8 +226,10 @@ impl Status {
         if !self.reason.is_empty() {
             body["reason"] = (*self.reason).into();
         }
-        if !self.details.is_null() {
-            body["details"] = self.details.clone();
+        if let Value::Object(details) = &self.details {
+            // The core group has no name, and what is empty is left out.
+            let said = details.iter().filter(|(_, value)| value.as_str() != Some(""));
+            body["details"] = said.map(|(key, value)| (key.clone(), value.clone())).collect();
         }
         body
     }

@@ -1,0 +1,171 @@
+//! The differential suite: every case in `cases/`, played on the real cluster that the environment names and on an
+//! embedded one started here. See `boathook_tests::differential`.
+
+use std::{collections::BTreeSet, path::Path, process::ExitCode, sync::Arc};
+
+use anyhow::{Context, Result, anyhow, bail};
+use boathook::embedded::{Embedded, Options};
+use boathook_tests::{
+    cluster::Cluster,
+    differential::{
+        case::{self, Case, Variables},
+        compare::Differences,
+        play::{Played, Player},
+        webhook,
+    },
+    images::BUSYBOX,
+    namespace,
+};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use libtest_mimic::{Arguments, Failed, Trial};
+use serde_json::json;
+use tokio::runtime::{Builder, Runtime};
+
+/// Cases mostly wait for the real cluster to take their namespaces away.
+const DEFAULT_THREADS: usize = 16;
+
+fn main() -> ExitCode {
+    // Before anything else: in a container of the embedded cluster this program becomes the container's command.
+    boathook_node::container_init::run_if_asked();
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Both clusters and what the cases share.
+struct Bench {
+    real: Client,
+    embedded: Client,
+    variables: Variables,
+    differences: Differences,
+}
+
+fn run() -> Result<ExitCode> {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = arguments.test_threads.or(Some(DEFAULT_THREADS));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("differential");
+    let cases = read_cases(&folder.join("cases"))?;
+    if arguments.list {
+        let trials = cases.into_iter().map(|case| Trial::test(case.name, || Ok(()))).collect();
+        return Ok(libtest_mimic::run(&arguments, trials).exit_code());
+    }
+    let differences = Differences::read(&read(&folder.join("differences.yaml"))?).context("differences.yaml")?;
+
+    let runtime = Arc::new(Builder::new_multi_thread().enable_all().build()?);
+    let scratch = Scratch::new()?;
+    let kubeconfig = scratch.0.join("kubeconfig");
+    let (embedded, hooks, bench) = runtime.block_on(async {
+        let real = Cluster::connect().await?.client;
+        let options = Options { ephemeral: true, kubeconfig: Some(kubeconfig.clone()), ..Options::default() };
+        let embedded = Embedded::start(options).await.context("failed to start the embedded cluster")?;
+        let config = Kubeconfig::read_from(&kubeconfig)?;
+        let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
+        let hooks = webhook::start().await?;
+        let door = hooks.client_config("");
+        let mut variables = Variables::default();
+        variables.set("webhook", json!(door.url));
+        variables.set("ca", json!(door.ca_bundle));
+        anyhow::Ok((embedded, hooks, Bench { real, embedded: Client::try_from(config)?, variables, differences }))
+    })?;
+    let bench = Arc::new(bench);
+
+    let trials = cases.into_iter().map(|case| trial(&runtime, &bench, case)).collect();
+    let whole = arguments.filter.is_none() && arguments.skip.is_empty();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    drop(hooks);
+    runtime.block_on(embedded.stop());
+    let unused = bench.differences.unused();
+    if whole && !unused.is_empty() && !conclusion.has_failed() {
+        bail!("differences.yaml lists what does not differ any more; remove it:\n  {}", unused.join("\n  "));
+    }
+    Ok(conclusion.exit_code())
+}
+
+/// A folder that goes at the end.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("boathook-differential-{}", std::process::id()));
+        std::fs::create_dir_all(&path).with_context(|| format!("failed to make `{}`", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is in the way of nobody.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("failed to read `{}`", path.display()))
+}
+
+/// The cases of every file, named `file: sentence`.
+fn read_cases(folder: &Path) -> Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| format!("failed to list `{}`", folder.display()))? {
+        let path = entry?.path();
+        let subject = path.file_stem().and_then(|stem| stem.to_str()).context("a file's name is not text")?.to_owned();
+        let read = case::read(&read(&path)?).with_context(|| format!("failed to read `{}`", path.display()))?;
+        cases.extend(read.into_iter().map(|case| Case { name: format!("{subject}: {}", case.name), ..case }));
+    }
+    cases.sort_by(|one, other| one.name.cmp(&other.name));
+    let names: BTreeSet<_> = cases.iter().map(|case| &case.name).collect();
+    match names.len() == cases.len() {
+        true => Ok(cases),
+        false => bail!("two cases have the same name"),
+    }
+}
+
+fn trial(runtime: &Arc<Runtime>, bench: &Arc<Bench>, case: Case) -> Trial {
+    let (runtime, bench) = (Arc::clone(runtime), Arc::clone(bench));
+    Trial::test(case.name.clone(), move || {
+        runtime.block_on(compare(&bench, &case)).map_err(|error| Failed::from(format!("{error:#}")))
+    })
+}
+
+/// Plays the case on both clusters at once and holds what they showed against each other.
+async fn compare(bench: &Bench, case: &Case) -> Result<()> {
+    let (real, embedded) = tokio::join!(
+        play("the real cluster", &bench.real, BUSYBOX, bench, case),
+        // The machine itself is the image: nothing needs to be loaded.
+        play("the embedded cluster", &bench.embedded, "host", bench, case)
+    );
+    let (real, embedded) = match (real, embedded) {
+        (Ok(real), Ok(embedded)) => (real, embedded),
+        (Err(error), Ok(_)) | (Ok(_), Err(error)) => return Err(error),
+        (Err(one), Err(other)) => bail!("{one:#}\n\nand: {other:#}"),
+    };
+    let mut found = Vec::new();
+    for ((title, real), (_, embedded)) in real.shown.iter().zip(&embedded.shown) {
+        let differences = bench.differences.between(&case.name, real, embedded);
+        found.extend(differences.into_iter().map(|difference| format!("{title}, at {difference}")));
+    }
+    match found.is_empty() {
+        true => Ok(()),
+        false => Err(anyhow!("{}", found.join("\n"))),
+    }
+}
+
+async fn play(cluster: &'static str, client: &Client, image: &str, bench: &Bench, case: &Case) -> Result<Played> {
+    let name = namespace::create(client, "differential").await.context(cluster)?;
+    let mut player = Player::new(client.clone(), &name, image, bench.variables.clone());
+    let played = match player.settle().await {
+        Ok(()) => player.play(case).await,
+        Err(error) => Err(error),
+    };
+    let cleaned = player.clean_up(case).await.and(namespace::destroy(client, &name).await);
+    let played = played.context(cluster)?;
+    cleaned.context("failed to clean up").context(cluster)?;
+    Ok(played)
+}

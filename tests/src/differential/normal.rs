@@ -1,0 +1,211 @@
+//! What every cluster chooses for itself, replaced by a name for its place in the order of appearance.
+//!
+//! Uids, object versions and generated names keep their identity: the same one is the same name wherever it appears,
+//! so an answer that mixes two of them up still differs. Times, addresses and tokens are only said to be there.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// What has been seen in the answers of one cluster to one case.
+#[derive(Default)]
+pub struct Normaliser {
+    /// Text -> what stands for it, replaced wherever it appears in a text; longer ones first.
+    texts: Vec<(String, String)>,
+    /// The image with a shell, which has another name on each cluster: replaced where it is the whole text.
+    image: String,
+    uids: Names,
+    versions: Names,
+    names: Names,
+    hashes: Names,
+}
+
+/// Things numbered in the order of their appearance.
+#[derive(Default)]
+struct Names(BTreeMap<String, usize>);
+
+impl Names {
+    fn number(&mut self, text: &str) -> usize {
+        let next = self.0.len() + 1;
+        *self.0.entry(text.to_owned()).or_insert(next)
+    }
+}
+
+impl Normaliser {
+    pub fn new(namespace: &str, image: &str) -> Self {
+        Self { texts: vec![(namespace.to_owned(), "{ns}".to_owned())], image: image.to_owned(), ..Self::default() }
+    }
+
+    pub fn normalise(&mut self, mut value: Value) -> Value {
+        self.learn(&value);
+        self.replace(&mut value, "");
+        value
+    }
+
+    fn stands_for(&mut self, text: &str, name: String) {
+        if !text.is_empty() && self.texts.iter().all(|(known, _)| known != text) {
+            self.texts.push((text.to_owned(), name));
+            self.texts.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
+        }
+    }
+
+    /// Generated names and template hashes: they appear inside other texts too.
+    fn learn(&mut self, value: &Value) {
+        match value {
+            Value::Object(fields) => {
+                let text = |key: &str| fields.get(key).and_then(Value::as_str);
+                if let (Some(stem), Some(name)) = (text("generateName"), text("name"))
+                    && name.starts_with(stem)
+                {
+                    let known = format!("{}<name {}>", self.known(stem), self.names.number(name));
+                    self.stands_for(name, known);
+                }
+                if let Some(hash) = text("pod-template-hash") {
+                    let known = format!("<hash {}>", self.hashes.number(hash));
+                    self.stands_for(hash, known);
+                }
+                fields.values().for_each(|value| self.learn(value));
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.learn(item)),
+            _ => {}
+        }
+    }
+
+    fn known(&self, text: &str) -> String {
+        self.texts.iter().fold(text.to_owned(), |text, (known, name)| text.replace(known, name))
+    }
+
+    fn replace(&mut self, value: &mut Value, key: &str) {
+        match value {
+            Value::Object(fields) => {
+                let list = fields.contains_key("items") || fields.get("remainingItemCount").is_some();
+                let old = std::mem::take(fields);
+                for (name, mut value) in old {
+                    if list && name == "metadata" {
+                        mask(&mut value, "resourceVersion", "<list version>");
+                    }
+                    self.replace(&mut value, &name);
+                    fields.insert(self.text(&name), value);
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.replace(item, key)),
+            Value::String(text) => *text = self.string(text, key),
+            _ => {}
+        }
+    }
+
+    fn string(&mut self, text: &str, key: &str) -> String {
+        match key {
+            "resourceVersion" if text.parse::<u64>().is_ok_and(|version| version > 0) => {
+                format!("<version {}>", self.versions.number(text))
+            }
+            "continue" if !text.is_empty() => "<continue>".to_owned(),
+            "token" if text.split('.').count() == 3 => "<token>".to_owned(),
+            "nodeName" | "containerID" | "imageID" | "holderIdentity" => format!("<{key}>"),
+            "clusterIP" | "clusterIPs" | "podIP" | "hostIP" | "ip" if text.contains(['.', ':']) => {
+                "<address>".to_owned()
+            }
+            _ if text == self.image => "{image}".to_owned(),
+            _ => self.text(text),
+        }
+    }
+
+    fn text(&mut self, text: &str) -> String {
+        match is_time(text) {
+            true => format!("<time of {} characters>", text.len()),
+            false => {
+                let known = self.known(text);
+                self.uids_in(&known)
+            }
+        }
+    }
+
+    /// Every uid in a text, by its number.
+    fn uids_in(&mut self, text: &str) -> String {
+        const UID: &str = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+        let mut out = String::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let head: Vec<char> = rest.chars().take(UID.len()).collect();
+            let is_uid = head.len() == UID.len()
+                && UID.chars().zip(&head).all(|(form, char)| match form {
+                    'x' => char.is_ascii_digit() || ('a'..='f').contains(char),
+                    dash => dash == *char,
+                });
+            if is_uid {
+                let (uid, tail) = rest.split_at(UID.len());
+                out += &format!("<uid {}>", self.uids.number(uid));
+                rest = tail;
+            } else {
+                let first = head[0];
+                out.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+        out
+    }
+}
+
+fn mask(value: &mut Value, key: &str, name: &str) {
+    if let Some(field) = value.get_mut(key).filter(|field| field.as_str().is_some_and(|text| !text.is_empty())) {
+        *field = Value::String(name.to_owned());
+    }
+}
+
+/// `2026-01-02T03:04:05Z`, with or without fractions of a second.
+fn is_time(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() >= 20
+        && bytes.len() <= 30
+        && bytes[4] == b'-'
+        && bytes[10] == b'T'
+        && bytes[13] == b':'
+        && bytes[bytes.len() - 1] == b'Z'
+        && bytes.iter().all(|byte| byte.is_ascii_digit() || b"-T:.Z".contains(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const UID: &str = "0b9c6d1e-1111-4222-8333-444455556666";
+    const OTHER: &str = "ffffffff-1111-4222-8333-444455556666";
+
+    #[test]
+    fn the_same_uid_is_the_same_name_and_another_is_not() {
+        let mut normaliser = Normaliser::new("ns-1", "shell");
+        let value = normaliser.normalise(json!({"a": UID, "b": [OTHER, UID], "c": format!("it is {UID}.")}));
+        assert_eq!(value, json!({"a": "<uid 1>", "b": ["<uid 2>", "<uid 1>"], "c": "it is <uid 1>."}));
+        assert_eq!(normaliser.normalise(json!(OTHER)), json!("<uid 2>"));
+    }
+
+    #[test]
+    fn versions_of_objects_are_numbered_and_those_of_lists_are_not() {
+        let mut normaliser = Normaliser::new("ns-1", "shell");
+        let object = |version: &str| json!({"metadata": {"resourceVersion": version}});
+        let list = json!({"metadata": {"resourceVersion": "99"}, "items": [object("7"), object("8"), object("7")]});
+        let normal = json!({"metadata": {"resourceVersion": "<list version>"},
+            "items": [object("<version 1>"), object("<version 2>"), object("<version 1>")]});
+        assert_eq!(normaliser.normalise(list), normal);
+    }
+
+    #[test]
+    fn a_generated_name_is_replaced_wherever_it_appears() {
+        let mut normaliser = Normaliser::new("ns-1", "shell");
+        let value =
+            json!({"metadata": {"generateName": "web-", "name": "web-x7k2p"}, "message": "pod \"web-x7k2p\" in ns-1"});
+        let normal = normaliser.normalise(value);
+        assert_eq!(normal["message"], json!("pod \"web-<name 1>\" in {ns}"));
+        assert_eq!(normal["metadata"]["name"], json!("web-<name 1>"));
+    }
+
+    #[test]
+    fn times_keep_their_form() {
+        let mut normaliser = Normaliser::new("ns-1", "shell");
+        let seconds = normaliser.normalise(json!("2026-01-02T03:04:05Z"));
+        assert_ne!(seconds, normaliser.normalise(json!("2026-01-02T03:04:05.000001Z")));
+        assert_eq!(normaliser.normalise(json!("2026-01-02")), json!("2026-01-02"));
+    }
+}
