@@ -26,7 +26,9 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) fn from_environment() -> Result<Self> {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the checkout")?.join("e2e");
+        // As cargo says it now: with a shared target folder this program may have been built in another checkout.
+        let package = variable("CARGO_MANIFEST_DIR").context("run it as `cargo xtask`")?;
+        let sources = package.parent().context("xtask lies in the checkout")?.join("e2e");
         let dir = variable("BOATHOOK_CLUSTER_DIR").unwrap_or_else(|| DEFAULT_DIR.into());
         check_dir(&dir)?;
         Ok(Self { dir, cache: cache()?, sources })
