@@ -50,7 +50,7 @@ pub struct Step {
     /// JSON pointer -> value; `null`: absent. The pointer `status code` is the answer's.
     pub is: BTreeMap<String, Value>,
     pub named: Option<String>,
-    /// JSON pointers, with `*` for every element of a list.
+    /// JSON pointers, with `*` for every element of a list and `key=value` for the one that has it.
     pub fields: Vec<String>,
 }
 

@@ -54,7 +54,11 @@ impl Differences {
     /// The unlisted differences of one step, a line or two each.
     pub fn between(&self, case: &str, real: &Value, embedded: &Value) -> Vec<String> {
         let mut found = Vec::new();
-        differences(String::new(), Some(real), Some(embedded), &mut found);
+        match real.get("status") == embedded.get("status") {
+            true => differences(String::new(), Some(real), Some(embedded), &mut found),
+            // An answer and a refusal have nothing in common: the rest would only be noise.
+            false => found.push(("/status".to_owned(), side_by_side(Some(real), Some(embedded)))),
+        }
         found.retain(|(at, _)| !self.allows(case, at));
         found.into_iter().map(|(at, text)| format!("{at}\n{text}")).collect()
     }
@@ -82,11 +86,13 @@ fn differences(at: String, real: Option<&Value>, embedded: Option<&Value>, found
             }
         }
         (real, embedded) if real == embedded => {}
-        (real, embedded) => {
-            let show = |value: Option<&Value>| value.map_or_else(|| "(absent)".to_owned(), Value::to_string);
-            found.push((at, format!("      real: {}\n  embedded: {}", show(real), show(embedded))));
-        }
+        (real, embedded) => found.push((at, side_by_side(real, embedded))),
     }
+}
+
+fn side_by_side(real: Option<&Value>, embedded: Option<&Value>) -> String {
+    let show = |value: Option<&Value>| value.map_or_else(|| "(absent)".to_owned(), Value::to_string);
+    format!("      real: {}\n  embedded: {}", show(real), show(embedded))
 }
 
 #[cfg(test)]

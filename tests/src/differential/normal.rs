@@ -50,7 +50,7 @@ impl Normaliser {
     }
 
     /// Generated names and template hashes: they appear inside other texts too.
-    fn learn(&mut self, value: &Value) {
+    pub(super) fn learn(&mut self, value: &Value) {
         match value {
             Value::Object(fields) => {
                 let text = |key: &str| fields.get(key).and_then(Value::as_str);
@@ -67,6 +67,16 @@ impl Normaliser {
                 fields.values().for_each(|value| self.learn(value));
             }
             Value::Array(items) => items.iter().for_each(|item| self.learn(item)),
+            // A Deployment names its ReplicaSet before anybody shows it.
+            Value::String(text) => {
+                if let Some((_, rest)) = text.split_once("ReplicaSet \"")
+                    && let Some((name, _)) = rest.split_once('"')
+                    && let Some((_, hash)) = name.rsplit_once('-')
+                {
+                    let known = format!("<hash {}>", self.hashes.number(hash));
+                    self.stands_for(hash, known);
+                }
+            }
             _ => {}
         }
     }
@@ -88,7 +98,13 @@ impl Normaliser {
                     fields.insert(self.text(&name), value);
                 }
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.replace(item, key)),
+            Value::Array(items) => {
+                if key == "managedFields" {
+                    // By time in seconds, and by name only then: how it falls is chance.
+                    items.sort_by_key(|item| ["manager", "operation", "subresource"].map(|key| item[key].to_string()));
+                }
+                items.iter_mut().for_each(|item| self.replace(item, key));
+            }
             Value::String(text) => *text = self.string(text, key),
             _ => {}
         }

@@ -91,10 +91,10 @@ impl Player {
             }
             Act::Recorded { name } => {
                 let recording = self.recordings.get(name).with_context(|| format!("no recording named `{name}`"))?;
-                // Projected after the names are known: what is equal but for a generated name is equal.
                 let objects = recording.caught_up(self.client.clone()).await?;
-                let normal = objects.into_iter().map(|states| self.normaliser.normalise(Value::Array(states)));
-                Ok(Some(normal.map(|states| project(&states, &step.fields)).collect()))
+                // The names are in the whole objects. How many states there were is not what is compared.
+                objects.iter().flatten().for_each(|state| self.normaliser.learn(state));
+                Ok(Some(objects.into_iter().map(|states| project(&states, &step.fields)).collect()))
             }
         }
     }
@@ -198,23 +198,23 @@ fn title(step: &Step) -> String {
 }
 
 /// The fields of each state, each change once.
-fn project(states: &Value, fields: &[String]) -> Value {
-    let states = states.as_array().map(Vec::as_slice).unwrap_or_default();
+fn project(states: &[Value], fields: &[String]) -> Value {
     let mut rows: Vec<Value> =
         states.iter().map(|state| fields.iter().map(|field| (field.clone(), at(state, field))).collect()).collect();
     rows.dedup();
     Value::Array(rows)
 }
 
-/// What is at a pointer in which `*` stands for every element.
+/// What is at a pointer in which `*` stands for every element of a list and `key=value` for the one that has it.
 fn at(value: &Value, pointer: &str) -> Value {
-    match pointer.split_once("/*") {
-        None => value.pointer(pointer).cloned().unwrap_or(Value::Null),
-        Some((list, below)) => match value.pointer(list) {
-            Some(Value::Array(items)) => items.iter().map(|item| at(item, below)).collect(),
-            _ => Value::Null,
-        },
-    }
+    let Some(rest) = pointer.strip_prefix('/') else { return value.clone() };
+    let (segment, below) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let found = match (value, segment.split_once('=')) {
+        (Value::Array(items), None) if segment == "*" => return items.iter().map(|item| at(item, below)).collect(),
+        (Value::Array(items), Some((key, wanted))) => items.iter().find(|item| item[key] == wanted),
+        _ => value.pointer(&format!("/{segment}")),
+    };
+    found.map_or(Value::Null, |found| at(found, below))
 }
 
 #[cfg(test)]
@@ -224,9 +224,18 @@ mod tests {
     #[test]
     fn a_projection_shows_each_change_once() {
         let state = |size: u64, reason: &str| json!({"spec": {"replicas": size}, "status": {"conditions": [{"reason": reason}]}});
-        let states = json!([state(1, "A"), state(1, "A"), state(2, "A"), state(2, "B")]);
+        let states = [state(1, "A"), state(1, "A"), state(2, "A"), state(2, "B")];
         let fields = ["/spec/replicas".to_owned(), "/status/conditions/*/reason".to_owned()];
         let row = |size: u64, reason: &str| json!({"/spec/replicas": size, "/status/conditions/*/reason": [reason]});
         assert_eq!(project(&states, &fields), json!([row(1, "A"), row(2, "A"), row(2, "B")]));
+    }
+
+    #[test]
+    fn an_element_is_found_by_its_key() {
+        let value = json!({"conditions": [{"type": "A", "status": "True"}, {"type": "B", "status": "False"}]});
+        assert_eq!(at(&value, "/conditions/type=B/status"), json!("False"));
+        assert_eq!(at(&value, "/conditions/type=C/status"), Value::Null);
+        assert_eq!(at(&value, "/conditions/*/type"), json!(["A", "B"]));
+        assert_eq!(at(&json!({"a/b": 1}), "/a~1b"), json!(1));
     }
 }

@@ -66,7 +66,7 @@ impl Embedded {
         let admin = User::authenticated("admin", &["system:masters"]);
         let tokens = Tokens::new(&credentials.signing_key, [(credentials.admin_token.clone(), admin)]);
         let api = Api::new(store, tokens).await.context("failed to write the objects that every cluster has")?;
-        let client = server::client(Arc::clone(&api), &credentials.admin_token);
+        let client = |program| server::client(Arc::clone(&api), &credentials.admin_token, program);
 
         let address = SocketAddr::from(([127, 0, 0, 1], options.port));
         let (chain, key) = credentials.tls()?;
@@ -82,12 +82,12 @@ impl Embedded {
             anyhow!("the API server ended")
         });
         let options = boathook_workloads::Options { root_ca: credentials.ca.clone(), data_dir: dir.join("volumes") };
-        let controllers = boathook_workloads::run(client.clone(), options);
+        let controllers = boathook_workloads::run(client("kube-controller-manager"), options);
         tasks.spawn(async move { anyhow!("the controllers ended: {}", controllers.await) });
         let config = node_config(&dir);
-        let node = Node::start(client.clone(), config).await.context("failed to start the node")?;
+        let node = Node::start(client("kubelet"), config).await.context("failed to start the node")?;
         api.set_sessions(Arc::new(sessions::NodeSessions(node.sessions())));
-        Ok(Self { kubeconfig, client, tasks, node, scratch })
+        Ok(Self { kubeconfig, client: client("boathook"), tasks, node, scratch })
     }
 
     pub fn kubeconfig(&self) -> &Path {

@@ -29,7 +29,7 @@ async fn clients() -> (Client, Client) {
     let jane = User::authenticated("jane", &[]);
     let tokens = Tokens::new(&[7; 32], [("admin".to_owned(), admin), ("jane".to_owned(), jane)]);
     let server = Server::new(Store::in_memory(), tokens).await.unwrap();
-    (server::client(server.clone(), "admin"), server::client(server, "jane"))
+    (server::client(server.clone(), "admin", "test"), server::client(server, "jane", "test"))
 }
 
 fn map(name: &str, data: Value) -> ConfigMap {

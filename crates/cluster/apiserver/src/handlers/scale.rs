@@ -42,7 +42,10 @@ impl Call {
         let number = |pointer: &str| current.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
         let (mut spec, mut status) = (json!({}), json!({"replicas": 0}));
         if let Some(paths) = &self.resource.scale {
-            spec["replicas"] = number(&paths.replicas).into();
+            // None at all is an absent field here.
+            if let wanted @ 1.. = number(&paths.replicas) {
+                spec["replicas"] = wanted.into();
+            }
             status["replicas"] = number(&paths.status_replicas).into();
             let selector = paths.selector.as_deref().and_then(|pointer| current.pointer(pointer));
             match selector {

@@ -45,7 +45,11 @@ impl Call {
         self.begin_life(&mut object)?;
         self.clean(&mut object)?;
         if self.resource.has_status {
-            object::map_mut(&mut object).remove("status");
+            let map = object::map_mut(&mut object);
+            map.remove("status");
+            if !self.resource.is_custom() {
+                map.insert("status".to_owned(), json!({}));
+            }
         }
         self.default(&mut object);
         if self.resource.behaviour.gets_address {
@@ -274,15 +278,17 @@ impl Call {
             // Of a write to status only status counts; built-in kinds take what stands in metadata too.
             Part::Status => {
                 let (status, metadata) = (map.remove("status"), map.remove("metadata"));
-                let labels = current.pointer("/metadata/labels").cloned();
                 *new = current.clone();
-                if let (Some(metadata), false) = (metadata, self.resource.is_custom()) {
-                    object::map_mut(new).insert("metadata".to_owned(), metadata);
-                    let metadata = object::metadata_mut(new);
-                    match labels {
-                        Some(labels) => drop(metadata.insert("labels".to_owned(), labels)),
-                        None => drop(metadata.remove("labels")),
+                if let (Some(mut metadata), false) = (metadata, self.resource.is_custom()) {
+                    for field in self.resource.behaviour.status_keeps {
+                        match current["metadata"].get(*field) {
+                            Some(kept) => {
+                                drop(object::map_mut(&mut metadata).insert((*field).to_owned(), kept.clone()))
+                            }
+                            None => drop(object::map_mut(&mut metadata).remove(*field)),
+                        }
                     }
+                    object::map_mut(new).insert("metadata".to_owned(), metadata);
                 }
                 match status {
                     Some(status) => drop(object::map_mut(new).insert("status".to_owned(), status)),
@@ -322,12 +328,16 @@ impl Call {
                 schema::decode_check(&self.resource.schema, object, kind, version)?;
             }
         }
-        let unknown = self.resource.schema.prune(object);
+        let unknown = self.prune(object);
         self.unknown_fields(&unknown)
     }
 
-    fn prune(&self, object: &mut Value) {
-        self.resource.schema.prune(object);
+    fn prune(&self, object: &mut Value) -> Vec<String> {
+        let unknown = self.resource.schema.prune(object);
+        if !self.resource.is_custom() {
+            self.resource.schema.drop_empty(object);
+        }
+        unknown
     }
 
     fn default(&self, object: &mut Value) {
@@ -401,7 +411,12 @@ impl Call {
             (false, _) => FieldSet::of(&[]),
             (true, Part::All) => FieldSet::of(&[]),
             (true, Part::Main) => FieldSet::of(&["status"]),
-            (true, Part::Status) => FieldSet::of(&["spec", "metadata"]),
+            (true, Part::Status) if self.resource.is_custom() => FieldSet::of(&["spec", "metadata"]),
+            (true, Part::Status) => {
+                let kept = self.resource.behaviour.status_keeps.iter().map(|field| format!("metadata.{field}"));
+                let kept: Vec<String> = kept.chain(["spec".to_owned()]).collect();
+                FieldSet::of(&kept.iter().map(String::as_str).collect::<Vec<_>>())
+            }
         }
     }
 

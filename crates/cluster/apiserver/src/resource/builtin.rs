@@ -29,6 +29,7 @@ const PLAIN: Behaviour = Behaviour {
     default: strategy::nothing_to_default,
     validate: strategy::nothing_to_validate,
     immutable: &[],
+    status_keeps: &[],
     name: NameRule::Subdomain,
     generation: false,
     gets_address: false,
@@ -96,6 +97,7 @@ const ROWS: &[Row] = &[
     row("", "Pod", "pods", &["po"]).status().acts(Behaviour {
         default: pod::default,
         validate: pod::validate,
+        status_keeps: &["ownerReferences"],
         graceful: true,
         ..COUNTED
     }),
@@ -112,11 +114,12 @@ const ROWS: &[Row] = &[
         default: deployment::default,
         validate: deployment::validate,
         immutable: &["/spec/selector"],
+        status_keeps: &["labels"],
         ..COUNTED
     }),
     row("apps", "ReplicaSet", "replicasets", &["rs"]).status().acts(Behaviour {
         default: deployment::default_replica_set,
-        validate: deployment::validate,
+        validate: deployment::validate_replica_set,
         immutable: &["/spec/selector"],
         ..COUNTED
     }),

@@ -70,6 +70,8 @@ pub struct Behaviour {
     pub validate: fn(&Value, &mut Vec<FieldError>),
     /// JSON pointers of what may not change once it is set.
     pub immutable: &'static [&'static str],
+    /// Fields of `metadata` that a write to status leaves alone; it may change the others.
+    pub status_keeps: &'static [&'static str],
     /// How the name must look.
     pub name: NameRule,
     /// Its `metadata.generation` counts the changes of its spec.

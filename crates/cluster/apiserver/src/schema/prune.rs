@@ -14,6 +14,34 @@ impl Schema {
         prune(self, object, "", &mut unknown);
         unknown
     }
+
+    /// Drops lists and maps that are empty, as built-in kinds do: they know no difference between empty and absent.
+    /// A required one stays, and so does an object with fields of its own, which says something by being there.
+    pub fn drop_empty(&self, object: &mut Value) {
+        match object {
+            Value::Array(items) => {
+                let Some(schema) = &self.items else { return };
+                items.iter_mut().for_each(|item| schema.drop_empty(item));
+            }
+            Value::Object(fields) => {
+                let schema = builtin::expand(self);
+                fields.retain(|field, value| {
+                    let Some(known) = schema.properties.get(field) else {
+                        schema.additional.iter().for_each(|values| values.drop_empty(value));
+                        return true;
+                    };
+                    known.drop_empty(value);
+                    let is_empty = match value {
+                        Value::Array(items) => items.is_empty(),
+                        Value::Object(fields) => fields.is_empty() && builtin::expand(known).additional.is_some(),
+                        _ => false,
+                    };
+                    !is_empty || schema.required.contains(field)
+                });
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
 }
 
 /// How Kubernetes names an unknown field, in a warning and in a strict error.
@@ -102,6 +130,26 @@ mod tests {
         let wanted = "Deployment in version \"v1\" cannot be handled as a Deployment: strict decoding error: \
                       unknown field \"spec.foo\", unknown field \"spec.template.spec.containers[0].bar\"";
         assert_eq!(status.message, wanted);
+    }
+
+    #[test]
+    fn empty_lists_and_maps_of_a_built_in_kind_are_absent_ones() {
+        let deployment = super::super::builtin("apps", "v1", "Deployment").unwrap();
+        let template = |spec: Value| json!({"metadata": {"labels": {"a": ""}}, "spec": spec});
+        let mut object = json!({
+            "metadata": {"labels": {}, "annotations": {}, "ownerReferences": [], "finalizers": ["x"]},
+            "spec": {"selector": {}, "template": template(json!({
+                "containers": [], "nodeSelector": {}, "volumes": [{"name": "a", "emptyDir": {}}], "securityContext": {},
+            }))},
+        });
+        deployment.drop_empty(&mut object);
+        let kept = json!({
+            "metadata": {"finalizers": ["x"]},
+            "spec": {"selector": {}, "template": template(json!({
+                "containers": [], "volumes": [{"name": "a", "emptyDir": {}}], "securityContext": {},
+            }))},
+        });
+        assert_eq!(object, kept);
     }
 
     #[test]

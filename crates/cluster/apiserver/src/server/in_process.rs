@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use http::{Request, Response, header};
+use http::{HeaderValue, Request, Response, header};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use kube::client::Body as ClientBody;
@@ -14,11 +14,12 @@ use crate::api::Api;
 /// Bytes on their way that neither side has taken: a page or two of a list.
 const PIPE: usize = 64 * 1024;
 
-/// A client that speaks to this server as the bearer of `token`.
-pub fn client(api: Arc<Api>, token: &str) -> kube::Client {
+/// A client that speaks to this server as the bearer of `token`. What it writes is known as the program's.
+pub fn client(api: Arc<Api>, token: &str, program: &'static str) -> kube::Client {
     let bearer = format!("Bearer {token}");
-    let service = tower::service_fn(move |request: Request<ClientBody>| {
+    let service = tower::service_fn(move |mut request: Request<ClientBody>| {
         let (api, bearer) = (Arc::clone(&api), bearer.clone());
+        request.headers_mut().entry(header::USER_AGENT).or_insert(HeaderValue::from_static(program));
         async move { send(api, &bearer, request).await }
     });
     kube::Client::new(service, "default")
@@ -30,7 +31,7 @@ async fn send(
     mut request: Request<ClientBody>,
 ) -> Result<Response<Incoming>, tower::BoxError> {
     request.headers_mut().entry(header::AUTHORIZATION).or_insert(bearer.parse()?);
-    request.headers_mut().entry(header::HOST).or_insert(header::HeaderValue::from_static("boathook"));
+    request.headers_mut().entry(header::HOST).or_insert(HeaderValue::from_static("boathook"));
     let (ours, theirs) = tokio::io::duplex(PIPE);
     // Ends when either end of the pipe is dropped.
     tokio::spawn(connection(api, theirs));

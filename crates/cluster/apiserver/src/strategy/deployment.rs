@@ -9,6 +9,7 @@ use crate::status::FieldError;
 
 pub(crate) fn default(object: &mut Value) {
     let Some(spec) = object.get_mut("spec") else { return };
+    drop_zero(spec, &["paused", "minReadySeconds"]);
     fill(spec, "replicas", json!(1));
     fill(spec, "revisionHistoryLimit", json!(10));
     fill(spec, "progressDeadlineSeconds", json!(600));
@@ -25,6 +26,7 @@ pub(crate) fn default(object: &mut Value) {
 
 pub(crate) fn default_replica_set(object: &mut Value) {
     if let Some(spec) = object.get_mut("spec") {
+        drop_zero(spec, &["minReadySeconds"]);
         fill(spec, "replicas", json!(1));
         default_template(spec);
     }
@@ -34,18 +36,40 @@ pub(crate) fn default_replica_set(object: &mut Value) {
     }
 }
 
+/// Of these, zero and false are how the native type says nothing.
+fn drop_zero(spec: &mut Value, fields: &[&str]) {
+    if let Some(spec) = spec.as_object_mut() {
+        spec.retain(|field, value| !fields.contains(&field.as_str()) || (*value != 0 && *value != false));
+    }
+}
+
 fn default_template(spec: &mut Value) {
     if let Some(template) = spec.pointer_mut("/template/spec") {
         pod::default_spec(template);
     }
 }
 
-pub(crate) fn validate(object: &Value, errors: &mut Vec<FieldError>) {
+/// What Deployments and ReplicaSets have in common.
+pub(crate) fn validate_replica_set(object: &Value, errors: &mut Vec<FieldError>) {
     let spec = object.pointer("/spec").unwrap_or(&Value::Null);
     if let Some(replicas) = spec.get("replicas").filter(|replicas| replicas.as_i64().is_some_and(|count| count < 0)) {
         errors.push(FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0"));
     }
     validate_selector(object, spec, errors);
+    let template = spec.pointer("/template/spec").unwrap_or(&Value::Null);
+    pod::validate_spec(template, "spec.template.spec", errors);
+    match template.get("restartPolicy") {
+        Some(policy) if policy != "Always" => {
+            let field = "spec.template.spec.restartPolicy";
+            errors.push(FieldError::not_supported(field, policy, &["Always"]));
+        }
+        _ => {}
+    }
+}
+
+pub(crate) fn validate(object: &Value, errors: &mut Vec<FieldError>) {
+    validate_replica_set(object, errors);
+    let spec = object.pointer("/spec").unwrap_or(&Value::Null);
     let strategy = spec.pointer("/strategy").unwrap_or(&Value::Null);
     if strategy["type"] == "Recreate" && !strategy["rollingUpdate"].is_null() {
         let detail = "may not be specified when strategy `type` is 'Recreate'";
@@ -61,14 +85,17 @@ pub(crate) fn validate(object: &Value, errors: &mut Vec<FieldError>) {
             detail,
         ));
     }
-    let template = spec.pointer("/template/spec").unwrap_or(&Value::Null);
-    pod::validate_spec(template, "spec.template.spec", errors);
-    match template.get("restartPolicy") {
-        Some(policy) if policy != "Always" => {
-            let field = "spec.template.spec.restartPolicy";
-            errors.push(FieldError::not_supported(field, policy, &["Always"]));
-        }
-        _ => {}
+    if !matches!(object::text(strategy, "/type"), "Recreate" | "RollingUpdate") {
+        let mut wrong = FieldError::not_supported("spec.strategy", &Value::Null, &["Recreate", "RollingUpdate"]);
+        // Quoted whole and in the order in which the native type is written.
+        let quoted = format!("{{\"Type\":{},\"RollingUpdate\":{rolling}}}", strategy["type"]);
+        wrong.detail = wrong.detail.replacen("null", &quoted, 1);
+        errors.push(wrong);
+    }
+    let number = |field: &str| spec[field].as_i64().unwrap_or(0);
+    if number("progressDeadlineSeconds") <= number("minReadySeconds") {
+        let (field, value) = ("spec.progressDeadlineSeconds", &spec["progressDeadlineSeconds"]);
+        errors.push(FieldError::invalid(field, value, "must be greater than minReadySeconds"));
     }
 }
 
@@ -81,9 +108,8 @@ fn validate_selector(object: &Value, spec: &Value, errors: &mut Vec<FieldError>)
         _ => true,
     };
     if selector.is_null() {
-        return errors.push(FieldError::required("spec.selector", ""));
-    }
-    if is_empty("matchLabels") && is_empty("matchExpressions") {
+        errors.push(FieldError::required("spec.selector", ""));
+    } else if is_empty("matchLabels") && is_empty("matchExpressions") {
         let kind = object::kind(object).to_lowercase();
         let detail = format!("empty selector is invalid for {kind}");
         return errors.push(FieldError::invalid("spec.selector", selector, &detail));
@@ -93,7 +119,8 @@ fn validate_selector(object: &Value, spec: &Value, errors: &mut Vec<FieldError>)
     let wanted = selector["matchLabels"].as_object().into_iter().flatten();
     let missing =
         wanted.filter(|(key, value)| !labels.iter().any(|(k, v)| k == key && Some(*v) == value.as_str())).count();
-    if missing > 0 {
+    // No selector selects nothing.
+    if missing > 0 || selector.is_null() {
         let shown = template.pointer("/metadata/labels").cloned().unwrap_or(Value::Null);
         let detail = "`selector` does not match template `labels`";
         errors.push(FieldError::invalid("spec.template.metadata.labels", &shown, detail));
@@ -135,7 +162,7 @@ mod tests {
                 "spec.template.metadata.labels: Invalid value: {\"app\":\"web\"}: `selector` does not match template `labels`"
             ]
         );
-        assert_eq!(mistakes(deployment(Value::Null, Value::Null)), ["spec.selector: Required value"]);
+        assert_eq!(mistakes(deployment(Value::Null, Value::Null))[0], "spec.selector: Required value");
     }
 
     #[test]

@@ -28,12 +28,11 @@ pub(crate) fn namespace(object: &mut Value) {
         object::map_mut(labels).insert("kubernetes.io/metadata.name".to_owned(), name.into());
     }
     fill(object, "spec", json!({}));
-    if let Some(spec) = object.get_mut("spec") {
-        fill(spec, "finalizers", json!(["kubernetes"]));
-    }
     fill(object, "status", json!({}));
-    if let Some(status) = object.get_mut("status") {
-        fill(status, "phase", json!("Active"));
+    // Only once: what is gone of the finalizers later is done.
+    if object["status"]["phase"].is_null() {
+        fill(&mut object["spec"], "finalizers", json!(["kubernetes"]));
+        fill(&mut object["status"], "phase", json!("Active"));
     }
 }
 
@@ -93,5 +92,8 @@ mod tests {
             (&object["spec"]["finalizers"][0], &object["status"]["phase"]),
             (&json!("kubernetes"), &json!("Active"))
         );
+        object["spec"] = json!({});
+        namespace(&mut object);
+        assert_eq!(object["spec"], json!({}), "a finalizer that is done comes back");
     }
 }

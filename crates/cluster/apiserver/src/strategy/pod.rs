@@ -11,6 +11,7 @@ use crate::status::FieldError;
 pub(crate) fn default(pod: &mut Value) {
     if let Some(spec) = pod.get_mut("spec") {
         default_spec(spec);
+        fill(spec, "enableServiceLinks", json!(true));
         // What admission adds to pods, and to pods alone.
         fill(spec, "serviceAccountName", json!("default"));
         let account = spec["serviceAccountName"].clone();
@@ -38,7 +39,6 @@ pub(crate) fn default_spec(spec: &mut Value) {
     fill(spec, "terminationGracePeriodSeconds", json!(30));
     fill(spec, "schedulerName", json!("default-scheduler"));
     fill(spec, "securityContext", json!({}));
-    fill(spec, "enableServiceLinks", json!(true));
     for list in ["/containers", "/initContainers"] {
         for container in each(spec, list) {
             default_container(container);
