@@ -41,8 +41,8 @@ const REQUEST_TIME: Duration = Duration::from_secs(60);
 
 pub struct Api {
     pub store: Store,
-    pub kinds: Kinds,
-    pub tokens: Tokens,
+    pub(crate) kinds: Kinds,
+    pub(crate) tokens: Tokens,
     /// What RBAC objects allow, made anew when one of them changes.
     rules: RwLock<Arc<Rules>>,
     /// Those who are asked about writes, likewise.

@@ -130,9 +130,12 @@ fn resource(definition: &Definition, version: &Arc<Version>) -> Resource {
 
 /// All that is wrong with a definition that is written.
 pub(crate) fn validate(crd: &Value, errors: &mut Vec<crate::status::FieldError>) {
-    if let Err(wrong) = Definition::from_crd(crd) {
-        errors.extend(wrong);
-    }
+    errors.extend(Definition::from_crd(crd).err().unwrap_or_default());
+}
+
+/// What the author of a definition is to be told.
+pub(crate) fn warnings(crd: &Value) -> Vec<String> {
+    Definition::from_crd(crd).map(|definition| definition.warnings).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ impl Definition {
         names::check(crd, &names, &mut errors);
         check_storage(spec, &mut errors);
         check_conversion(spec, &mut errors);
+        check_stored(crd, &mut errors);
         let group = text(spec, "/group").to_owned();
         let versions = version::read_all(spec, &group, &names.kind, &mut errors);
         if !errors.is_empty() {
@@ -61,11 +62,6 @@ impl Definition {
     /// The version that objects are stored in.
     pub fn storage(&self) -> &Version {
         self.versions.iter().find(|version| version.storage).expect("a definition has one, or is refused")
-    }
-
-    /// The definition's name: `things.example.com`.
-    pub fn name(&self) -> String {
-        format!("{}.{}", self.names.plural, self.group)
     }
 }
 
@@ -153,18 +149,8 @@ fn is_true(value: &Value, key: &str) -> bool {
     value.get(key) == Some(&Value::Bool(true))
 }
 
-/// What an update of a CRD may not do, whatever its new text: change what an established one is, or drop a version
-/// that objects are stored in.
-pub fn check_update(old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    if status::is_established(old) {
-        for field in ["group", "scope", "names.kind", "names.plural"] {
-            let at = |crd: &Value| text(crd, &format!("/spec/{}", field.replace('.', "/"))).to_owned();
-            if at(old) != at(new) {
-                errors.push(FieldError::invalid(format!("spec.{field}"), &at(new).into(), "field is immutable"));
-            }
-        }
-    }
+/// No version may go that objects are stored in.
+fn check_stored(new: &Value, errors: &mut Vec<FieldError>) {
     let names: Vec<&Value> =
         new["spec"]["versions"].as_array().into_iter().flatten().map(|version| &version["name"]).collect();
     let stored = new.pointer("/status/storedVersions").and_then(Value::as_array).into_iter().flatten();
@@ -176,7 +162,6 @@ pub fn check_update(old: &Value, new: &Value) -> Vec<FieldError> {
         );
         errors.push(FieldError::invalid(format!("status.storedVersions[{index}]"), version, &why));
     }
-    errors
 }
 
 #[cfg(test)]

@@ -11,8 +11,7 @@ use std::sync::Arc;
 
 pub use aggregated::{aggregated, aggregated_content_type};
 pub use legacy::{api_versions, group, group_list, resource_list};
-pub use order::version_priority;
-pub use version::{GIT_VERSION, version};
+pub use version::version;
 
 use crate::schema::Schema;
 use crate::table::Column;
@@ -46,13 +45,6 @@ pub struct Subresource {
     /// Group and version of the kind if they are not the resource's.
     pub foreign: Option<(String, String)>,
     pub verbs: Vec<&'static str>,
-}
-
-impl Served {
-    /// `apps/v1`, or `v1` in the core group.
-    pub fn group_version(&self) -> String {
-        join(&self.group, &self.version)
-    }
 }
 
 fn join(group: &str, version: &str) -> String {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::Call;
 use crate::access::{RBAC_GROUP, escalation};
 use crate::admission::{self, Operation};
+use crate::definitions::{self, DEFINITIONS};
 use crate::object;
 use crate::ownership::{self, FieldSet, Tracked, Writer};
 use crate::patch;
@@ -356,10 +357,13 @@ impl Call {
                 }
             }
         }
-        match errors.is_empty() {
-            true => Ok(()),
-            false => Err(self.invalid(name, &errors)),
+        if !errors.is_empty() {
+            return Err(self.invalid(name, &errors));
         }
+        if self.resource.stored_as() == DEFINITIONS {
+            definitions::warnings(new).into_iter().for_each(|warning| self.warn(warning));
+        }
+        Ok(())
     }
 
     /// Nobody gives a right that they do not have.

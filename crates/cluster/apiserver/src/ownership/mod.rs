@@ -23,7 +23,6 @@ mod validate;
 mod tests;
 
 pub use apply::apply;
-pub use element::{Element, Scalar};
 pub use field_set::FieldSet;
 pub use update::{keep_times, track_update};
 

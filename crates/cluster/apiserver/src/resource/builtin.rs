@@ -72,6 +72,7 @@ const SNAPSHOTS: &str = "snapshot.storage.k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
 const SEGMENT: Behaviour = Behaviour { name: NameRule::Segment, ..PLAIN };
+const WEBHOOKS: Behaviour = Behaviour { default: strategy::webhooks, validate: strategy::validate_webhooks, ..COUNTED };
 const BINDING: Behaviour = Behaviour { immutable: &["/roleRef"], ..SEGMENT };
 
 const ROWS: &[Row] = &[
@@ -120,16 +121,17 @@ const ROWS: &[Row] = &[
         immutable: &["/spec/selector"],
         ..COUNTED
     }),
-    row(ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", &[])
-        .cluster()
-        .acts(Behaviour { default: strategy::webhooks, ..COUNTED }),
-    row(ADMISSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", &[])
-        .cluster()
-        .acts(Behaviour { default: strategy::webhooks, ..COUNTED }),
+    row(ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", &[]).cluster().acts(WEBHOOKS),
+    row(ADMISSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", &[]).cluster().acts(WEBHOOKS),
     row("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", &["crd", "crds"])
         .cluster()
         .status()
-        .acts(Behaviour { default: crate::crd::default_crd, validate: definitions::validate, ..COUNTED }),
+        .acts(Behaviour {
+            default: crate::crd::default_crd,
+            validate: definitions::validate,
+            immutable: &["/spec/group", "/spec/scope", "/spec/names/kind", "/spec/names/plural"],
+            ..COUNTED
+        }),
     row(AUTHENTICATION, "SelfSubjectReview", "selfsubjectreviews", &[]).cluster().asks(Review::SelfSubject),
     row(AUTHENTICATION, "TokenReview", "tokenreviews", &[]).cluster().asks(Review::Token),
     row(AUTHORIZATION, "LocalSubjectAccessReview", "localsubjectaccessreviews", &[]).asks(Review::LocalSubjectAccess),

@@ -130,15 +130,6 @@ impl FieldSelector {
     pub fn matches(&self, object: &Value) -> bool {
         self.terms.iter().all(|term| (field_value(object, &term.field) == term.value) == term.equal)
     }
-
-    pub fn is_everything(&self) -> bool {
-        self.terms.is_empty()
-    }
-
-    /// The one name that can match (`metadata.name=x`), for a look at one key instead of all.
-    pub fn name(&self) -> Option<&str> {
-        self.terms.iter().find(|term| term.equal && term.field == "metadata.name").map(|term| term.value.as_str())
-    }
 }
 
 /// A field's value as selectors see it: text, with Kubernetes' default for a field that is absent.
@@ -230,8 +221,6 @@ mod tests {
         assert!(pods("metadata.name=web,status.phase!=Failed").expect("valid").matches(&pod));
         assert!(!pods("metadata.name==web,status.phase=Failed").expect("valid").matches(&pod));
         assert!(pods("spec.nodeName=,spec.hostNetwork=false").expect("valid").matches(&pod));
-        assert_eq!(pods("metadata.name=web").expect("valid").name(), Some("web"));
-        assert_eq!(pods("metadata.name!=web").expect("valid").name(), None);
     }
 
     #[test]
@@ -254,7 +243,6 @@ mod tests {
         ] {
             assert_eq!(pods(text).expect_err(text).message, wanted, "{text}");
         }
-        assert!(pods(",").expect("only empty terms").is_everything());
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub(crate) mod service;
 
 use serde_json::{Value, json};
 
+use crate::admission::conditions::expression_problem;
 use crate::object;
 use crate::status::FieldError;
 use fill::{each, fill};
@@ -64,6 +65,19 @@ pub(crate) fn webhooks(object: &mut Value) {
         }
         for rule in each(webhook, "/rules") {
             fill(rule, "scope", json!("*"));
+        }
+    }
+}
+
+/// A condition that cannot be evaluated would stop every write that it is asked about.
+pub(crate) fn validate_webhooks(object: &Value, errors: &mut Vec<FieldError>) {
+    let lists = object["webhooks"].as_array().into_iter().flatten().map(|webhook| &webhook["matchConditions"]);
+    for (webhook, conditions) in lists.enumerate() {
+        for (index, condition) in conditions.as_array().into_iter().flatten().enumerate() {
+            if let Some(why) = expression_problem(object::text(condition, "/expression")) {
+                let field = format!("webhooks[{webhook}].matchConditions[{index}].expression");
+                errors.push(FieldError::invalid(field, &condition["expression"], &why));
+            }
         }
     }
 }

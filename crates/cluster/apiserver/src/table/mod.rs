@@ -20,7 +20,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 pub use column::Column;
-pub use json_path::JsonPath;
 
 use crate::metadata_only::partial;
 use crate::object;
