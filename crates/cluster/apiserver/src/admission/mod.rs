@@ -7,7 +7,6 @@
 //! Each kind is served in one version here, so `matchPolicy` `Equivalent` and `Exact` mean the same.
 
 mod call;
-mod cel;
 pub mod conditions;
 mod dispatch;
 mod review;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{is_true, names, text};
 use crate::resource::ScalePaths;
-use crate::schema::{Rules, Schema, Type, object_meta};
+use crate::schema::{Schema, Type, object_meta};
 use crate::status::{FieldError, FieldErrorKind};
 use crate::table::Column;
 
@@ -19,7 +19,6 @@ pub struct Version {
     pub deprecation: Option<String>,
     /// The whole object, `metadata` as Kubernetes has it.
     pub schema: Arc<Schema>,
-    pub rules: Arc<Rules>,
     pub has_status: bool,
     pub scale: Option<ScalePaths>,
     pub columns: Vec<Column>,
@@ -47,7 +46,7 @@ impl Version {
                        to complete validation";
             errors.push(FieldError::invalid("<nil>", &Value::Null, why));
         } else {
-            errors.extend(self.rules.check(&self.own, object, old));
+            errors.extend(self.own.check_rules(object, old));
         }
         errors
     }
@@ -100,8 +99,7 @@ fn read(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> O
     let own = schema(places, version, errors);
     let columns = columns(places, version, errors);
     let scale = scale(places, version, errors);
-    let (own, rules) = own?;
-    let own = Arc::new(own);
+    let own = Arc::new(own?);
     let selectable_fields = selectable(places, version, &own, errors);
     Some(Version {
         name,
@@ -109,7 +107,6 @@ fn read(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> O
         storage: is_true(version, "storage"),
         deprecation: deprecated.then(|| warning.unwrap_or_default().to_owned()),
         schema: Arc::new(own.with_object_meta(&object_meta())),
-        rules: Arc::new(rules),
         has_status: version.pointer("/subresources/status").is_some_and(|status| !status.is_null()),
         scale,
         columns,
@@ -118,14 +115,14 @@ fn read(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> O
     })
 }
 
-fn schema(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> Option<(Schema, Rules)> {
+fn schema(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> Option<Schema> {
     let Some(openapi) = version.pointer("/schema/openAPIV3Schema").filter(|openapi| openapi.is_object()) else {
         let at = format!("spec.versions[{}].schema.openAPIV3Schema", places.index);
         errors.push(FieldError::required(at, ""));
         return None;
     };
     let at = format!("{}.openAPIV3Schema", places.of("schema", "validation"));
-    match Schema::with_rules(openapi) {
+    match Schema::from_openapi(openapi) {
         Ok(read) => Some(read),
         Err(wrong) => {
             errors.extend(wrong.into_iter().map(|error| FieldError {

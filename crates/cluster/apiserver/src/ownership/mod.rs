@@ -11,7 +11,6 @@ mod conflict;
 mod element;
 mod field_set;
 mod fields_of;
-mod go_json;
 mod last_applied;
 mod managed;
 mod merge;
