@@ -27,6 +27,7 @@ mod openapi;
 mod ownership;
 mod patch;
 mod protobuf;
+mod random;
 mod request;
 mod resource;
 mod schema;

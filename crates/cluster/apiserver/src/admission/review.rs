@@ -22,7 +22,7 @@ pub(super) fn request(request: &Request<'_>) -> Value {
         "requestKind": kind,
         "requestResource": of,
         "operation": operation.name(),
-        "userInfo": user.info(),
+        "userInfo": user,
         "dryRun": dry_run,
         "options": options,
     });

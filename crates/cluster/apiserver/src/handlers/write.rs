@@ -15,6 +15,7 @@ use crate::definitions::{self, DEFINITIONS};
 use crate::object;
 use crate::ownership::{self, FieldSet, Tracked, Writer};
 use crate::patch;
+use crate::random;
 use crate::schema;
 use crate::status::{FieldError, Result, Status};
 use crate::store::{CommitError, Expect, Key, Stored, Write};
@@ -190,14 +191,14 @@ impl Call {
         let generated = object::text(object, "/metadata/generateName").to_owned();
         let name = match (object::name(object), generated.as_str()) {
             ("", "") => String::new(),
-            ("", stem) => format!("{}{}", stem.chars().take(58).collect::<String>(), self.api.random_suffix()),
+            ("", stem) => format!("{}{}", stem.chars().take(58).collect::<String>(), random::suffix()),
             (name, _) => name.to_owned(),
         };
         if name.is_empty() {
             let missing = FieldError::required("metadata.name", "name or generateName is required");
             return Err(self.invalid("", &[missing]));
         }
-        let (uid, now) = (self.api.new_uid(), self.now.clone());
+        let (uid, now) = (random::uid(), self.now.clone());
         let metadata = object::metadata_mut(object);
         metadata.insert("name".to_owned(), name.into());
         if self.resource.namespaced {

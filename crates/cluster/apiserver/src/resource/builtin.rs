@@ -133,8 +133,6 @@ const ROWS: &[Row] = &[
             ..COUNTED
         }),
     row(AUTHENTICATION, "SelfSubjectReview", "selfsubjectreviews", &[]).cluster().asks(Review::SelfSubject),
-    row(AUTHENTICATION, "TokenReview", "tokenreviews", &[]).cluster().asks(Review::Token),
-    row(AUTHORIZATION, "LocalSubjectAccessReview", "localsubjectaccessreviews", &[]).asks(Review::LocalSubjectAccess),
     row(AUTHORIZATION, "SelfSubjectAccessReview", "selfsubjectaccessreviews", &[])
         .cluster()
         .asks(Review::SelfSubjectAccess),

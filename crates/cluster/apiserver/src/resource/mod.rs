@@ -47,11 +47,9 @@ pub struct Resource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Review {
     SubjectAccess,
-    LocalSubjectAccess,
     SelfSubjectAccess,
     SelfSubjectRules,
     SelfSubject,
-    Token,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -69,7 +69,7 @@ impl Builtins {
             admissionregistration: MutatingWebhookConfiguration ValidatingWebhookConfiguration;
             apiextensions: CustomResourceDefinition;
             apps: Deployment ReplicaSet;
-            authentication: SelfSubjectReview TokenRequest TokenReview;
+            authentication: SelfSubjectReview TokenRequest;
             authorization: SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview;
             autoscaling: Scale;
             coordination: Lease;
