@@ -14,7 +14,6 @@ pub use legacy::{api_versions, group, group_list, resource_list};
 pub use version::version;
 
 use crate::schema::Schema;
-use crate::table::Column;
 
 /// One served resource in one version, in plain data.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,8 +31,6 @@ pub struct Served {
     pub subresources: Vec<Subresource>,
     /// By a CRD; or as one: Kubernetes has no strategic merge for it.
     pub custom: bool,
-    /// A custom kind's printer columns.
-    pub columns: Option<Vec<Column>>,
     pub schema: Arc<Schema>,
 }
 
@@ -45,6 +42,21 @@ pub struct Subresource {
     /// Group and version of the kind if they are not the resource's.
     pub foreign: Option<(String, String)>,
     pub verbs: Vec<&'static str>,
+}
+
+impl Served {
+    /// `apps/v1`, or `v1` in the core group.
+    pub fn api_version(&self) -> String {
+        join(&self.group, &self.version)
+    }
+}
+
+impl Subresource {
+    /// `foreign` is the group of the kind if it is not the resource's.
+    pub fn new(name: &str, kind: &str, foreign: Option<&str>, verbs: &[&'static str]) -> Self {
+        let foreign = foreign.map(|group| (group.to_owned(), "v1".to_owned()));
+        Self { name: name.to_owned(), kind: kind.to_owned(), foreign, verbs: verbs.to_vec() }
+    }
 }
 
 fn join(group: &str, version: &str) -> String {

@@ -1,16 +1,19 @@
 //! The columns of a table.
 
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::read;
 use crate::{object, time};
 
 /// One of a custom kind's `additionalPrinterColumns`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Column {
     pub name: String,
     /// `string`, `integer`, `number`, `boolean` or `date`.
+    #[serde(rename = "type")]
     pub kind: String,
     pub format: String,
     pub description: String,
