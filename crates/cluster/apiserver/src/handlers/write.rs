@@ -240,17 +240,9 @@ impl Call {
             );
             return Err(Status::conflict(self.resource.group_resource(), &self.target.name, &why));
         }
-        const KEPT: [&str; 8] = [
-            "name",
-            "namespace",
-            "uid",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "generation",
-            "resourceVersion",
-        ];
-        for field in KEPT {
+        let kept = "name namespace uid creationTimestamp deletionTimestamp deletionGracePeriodSeconds generation \
+            resourceVersion";
+        for field in kept.split(' ') {
             let kept = current.pointer(&format!("/metadata/{field}")).cloned();
             let metadata = object::metadata_mut(new);
             match kept {

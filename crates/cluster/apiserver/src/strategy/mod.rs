@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::admission::conditions::expression_problem;
 use crate::object;
 use crate::status::FieldError;
-use fill::{each, fill};
+use fill::{each, fill, fill_in};
 
 pub(crate) fn nothing_to_default(_: &mut Value) {}
 
@@ -28,14 +28,8 @@ pub(crate) fn namespace(object: &mut Value) {
     if !name.is_empty() {
         object::map_mut(labels).insert("kubernetes.io/metadata.name".to_owned(), name.into());
     }
-    fill(object, "spec", json!({}));
-    if let Some(spec) = object.get_mut("spec") {
-        fill(spec, "finalizers", json!(["kubernetes"]));
-    }
-    fill(object, "status", json!({}));
-    if let Some(status) = object.get_mut("status") {
-        fill(status, "phase", json!("Active"));
-    }
+    fill_in(object, "spec", "finalizers", json!(["kubernetes"]));
+    fill_in(object, "status", "phase", json!("Active"));
 }
 
 /// `stringData` is a way to write: it becomes `data` and is never stored.
