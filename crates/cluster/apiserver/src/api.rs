@@ -20,15 +20,13 @@ use crate::definitions::DEFINITIONS;
 use crate::describe::Descriptions;
 use crate::handlers::session::is_key;
 use crate::handlers::{Call, FieldValidation};
+use crate::random;
 use crate::request::{self, Query, Target};
 use crate::resource::{Kinds, Resource};
 use crate::sessions::Sessions;
 use crate::status::{Result, Status};
 use crate::store::{CommitError, Expect, Key, Prefix, Store, Stored, View, Write};
 use crate::table::Include;
-
-/// Letters and digits that make no words: Kubernetes' alphabet for generated names.
-const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// The kinds that webhooks are configured by.
 const WEBHOOKS: [&str; 2] = [
@@ -41,8 +39,8 @@ const REQUEST_TIME: Duration = Duration::from_secs(60);
 
 pub struct Api {
     pub store: Store,
-    pub kinds: Kinds,
-    pub tokens: Tokens,
+    pub(crate) kinds: Kinds,
+    pub(crate) tokens: Tokens,
     /// What RBAC objects allow, made anew when one of them changes.
     rules: RwLock<Arc<Rules>>,
     /// Those who are asked about writes, likewise.
@@ -106,7 +104,7 @@ impl Api {
         for mut object in namespaces.into_iter().map(namespace).chain(bootstrap::objects()) {
             let (version, kind) = (crate::object::api_version(&object), crate::object::kind(&object));
             let Some(resource) = self.kinds.of_kind(version, kind) else { continue };
-            let (uid, now) = (self.new_uid(), self.time_after(0));
+            let (uid, now) = (random::uid(), self.time_after(0));
             let metadata = crate::object::metadata_mut(&mut object);
             metadata.insert("uid".to_owned(), uid.into());
             metadata.insert("creationTimestamp".to_owned(), now.into());
@@ -315,20 +313,6 @@ impl Api {
         }
         Err(Status::internal("failed to allocate a serviceIP: range is full"))
     }
-
-    pub(crate) fn new_uid(&self) -> String {
-        let mut bytes = random::<16>();
-        bytes[6] = (bytes[6] & 0x0f) | 0x40;
-        bytes[8] = (bytes[8] & 0x3f) | 0x80;
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
-    }
-
-    /// The five characters that make a generated name its own.
-    pub(crate) fn random_suffix(&self) -> String {
-        let letter = |byte: &u8| char::from(SUFFIX_ALPHABET[usize::from(*byte) % SUFFIX_ALPHABET.len()]);
-        random::<5>().iter().map(letter).collect()
-    }
 }
 
 fn attributes<'a>(target: &'a Target, resource: &Resource) -> Attributes<'a> {
@@ -343,11 +327,4 @@ fn attributes<'a>(target: &'a Target, resource: &Resource) -> Attributes<'a> {
         namespace: if resource.namespaced { &target.namespace } else { "" },
         path: "",
     }
-}
-
-fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes)
-        .expect("the kernel always has random bytes");
-    bytes
 }

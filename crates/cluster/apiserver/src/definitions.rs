@@ -7,15 +7,13 @@ use serde_json::Value;
 use crate::api::Api;
 use crate::crd::{Definition, Version};
 use crate::discovery::{Served, Subresource};
-use crate::resource::{Behaviour, Resource};
+use crate::resource::{ALL_VERBS, Behaviour, Resource, STATUS_VERBS};
 use crate::selector::SelectableFields;
 use crate::store::{CommitError, Expect, Key, Prefix, Write};
 use crate::table::Printer;
 
 /// The resource that defines resources.
 pub(crate) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
-
-const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 impl Api {
     /// Serves what the stored definitions say, all of them: at the start.
@@ -78,18 +76,12 @@ impl Api {
 
 fn resource(definition: &Definition, version: &Arc<Version>) -> Resource {
     let names = &definition.names;
-    let own = |name: &str, kind: &str, foreign: Option<&str>| Subresource {
-        name: name.to_owned(),
-        kind: kind.to_owned(),
-        foreign: foreign.map(|group| (group.to_owned(), "v1".to_owned())),
-        verbs: vec!["get", "patch", "update"],
-    };
     let mut subresources = Vec::new();
     if version.has_status {
-        subresources.push(own("status", &names.kind, None));
+        subresources.push(Subresource::new("status", &names.kind, None, &STATUS_VERBS));
     }
     if version.scale.is_some() {
-        subresources.push(own("scale", "Scale", Some("autoscaling")));
+        subresources.push(Subresource::new("scale", "Scale", Some("autoscaling"), &STATUS_VERBS));
     }
     let served = Served {
         group: definition.group.clone(),
@@ -100,24 +92,17 @@ fn resource(definition: &Definition, version: &Arc<Version>) -> Resource {
         short_names: names.short_names.clone(),
         categories: names.categories.clone(),
         namespaced: definition.namespaced,
-        verbs: VERBS.to_vec(),
+        verbs: ALL_VERBS.to_vec(),
         subresources,
         custom: true,
-        columns: Some(version.columns.clone()),
         schema: version.schema.clone(),
     };
     Resource {
-        group: definition.group.clone(),
-        version: version.name.clone(),
-        kind: names.kind.clone(),
-        plural: names.plural.clone(),
-        namespaced: definition.namespaced,
-        schema: version.schema.clone(),
+        served: Arc::new(served),
         has_status: version.has_status,
         scale: version.scale.clone(),
         behaviour: Behaviour::custom(),
         printer: Printer::of_custom(Some(&version.columns)),
-        served: Arc::new(served),
         blank: Value::Object(serde_json::Map::new()),
         custom: Some(Arc::clone(version)),
         selectable: SelectableFields::Custom {
@@ -130,9 +115,12 @@ fn resource(definition: &Definition, version: &Arc<Version>) -> Resource {
 
 /// All that is wrong with a definition that is written.
 pub(crate) fn validate(crd: &Value, errors: &mut Vec<crate::status::FieldError>) {
-    if let Err(wrong) = Definition::from_crd(crd) {
-        errors.extend(wrong);
-    }
+    errors.extend(Definition::from_crd(crd).err().unwrap_or_default());
+}
+
+/// What the author of a definition is to be told.
+pub(crate) fn warnings(crd: &Value) -> Vec<String> {
+    Definition::from_crd(crd).map(|definition| definition.warnings).unwrap_or_default()
 }
 
 #[cfg(test)]

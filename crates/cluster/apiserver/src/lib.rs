@@ -4,32 +4,38 @@
 //! Boathook's flows and a newcomer with kubectl touch, answers the rest as Kubernetes answers an unknown resource,
 //! and never pretends: what it accepts it honours. Where it differs from the real one, it is wrong.
 
-pub mod accept;
+// What other crates use is few; in a private module `pub` means for this crate, and the compiler tells what nobody uses.
+#![allow(unreachable_pub)]
+
+mod accept;
 pub mod access;
-pub mod admission;
-pub mod answer;
+mod admission;
+mod answer;
 pub mod api;
-pub mod body;
+mod body;
+mod cel;
 mod channels;
-pub mod crd;
+mod crd;
 mod definitions;
-pub mod describe;
-pub mod discovery;
-pub mod handlers;
-pub mod metadata_only;
-pub mod object;
-pub mod openapi;
-pub mod ownership;
-pub mod patch;
-pub mod protobuf;
-pub mod request;
-pub mod resource;
-pub mod schema;
-pub mod selector;
+mod describe;
+mod discovery;
+mod go_text;
+mod handlers;
+mod metadata_only;
+mod object;
+mod openapi;
+mod ownership;
+mod patch;
+mod protobuf;
+mod random;
+mod request;
+mod resource;
+mod schema;
+mod selector;
 pub mod server;
 pub mod sessions;
 pub mod status;
 pub mod store;
 mod strategy;
-pub mod table;
-pub mod time;
+mod table;
+mod time;

@@ -34,7 +34,7 @@ pub fn is_being_deleted(object: &Value) -> bool {
 }
 
 pub fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
-    object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+    list(object, "/metadata/finalizers").iter().filter_map(Value::as_str)
 }
 
 pub fn labels(object: &Value) -> impl Iterator<Item = (&str, &str)> {
@@ -50,9 +50,27 @@ pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// The items of the list at a JSON pointer; none if there is no list.
+pub fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    object.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The texts of the list at a JSON pointer.
+pub fn texts(object: &Value, pointer: &str) -> Vec<String> {
+    list(object, pointer).iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// The fields of the object at a JSON pointer.
+pub fn fields<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    object.pointer(pointer).and_then(Value::as_object).into_iter().flatten()
+}
+
+pub fn is_true(object: &Value, pointer: &str) -> bool {
+    object.pointer(pointer) == Some(&Value::Bool(true))
+}
+
 fn pairs<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let map = object.pointer(pointer).and_then(Value::as_object);
-    map.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
+    fields(object, pointer).filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
 }
 
 /// The object's `metadata`, made if it is not there. An object that is no JSON object becomes one: callers have

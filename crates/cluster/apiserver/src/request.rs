@@ -54,6 +54,8 @@ impl Query {
         let mut map: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            // In a query, and only there, a plus is a space.
+            let decode = |text: &str| unescaped(&text.replace('+', " "));
             map.entry(decode(key)).or_default().push(decode(value));
         }
         Self(map)
@@ -86,7 +88,7 @@ impl Query {
 
 /// The target of a path; none if it is no path to objects (discovery, health, version).
 pub fn target(method: &str, path: &str, query: &Query) -> Result<Option<Target>> {
-    let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(decode).collect();
+    let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(unescaped).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let (group, version, rest) = match parts.as_slice() {
         ["api", version, rest @ ..] => ("", *version, rest),
@@ -131,29 +133,23 @@ fn verb(method: &str, name: &str, query: &Query) -> Result<Verb> {
     })
 }
 
-/// Percent decoding as in a query; what is not valid stays as it is.
-fn decode(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let hex = bytes.get(at + 1..at + 3).and_then(|hex| std::str::from_utf8(hex).ok());
-        match (bytes[at], hex.and_then(|hex| u8::from_str_radix(hex, 16).ok())) {
-            (b'%', Some(byte)) => {
-                out.push(byte);
-                at += 3;
+/// Percent decoding; what is not valid stays as it is.
+pub(crate) fn unescaped(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        match part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend_from_slice(&part.as_bytes()[2..]);
             }
-            (b'+', _) => {
-                out.push(b' ');
-                at += 1;
-            }
-            (byte, _) => {
-                out.push(byte);
-                at += 1;
+            None => {
+                bytes.push(b'%');
+                bytes.extend_from_slice(part.as_bytes());
             }
         }
     }
-    String::from_utf8_lossy(&out).into_owned()
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -204,5 +200,6 @@ mod tests {
         assert_eq!(query.all("command"), ["sh", "-c"]);
         assert!(query.number::<u64>("limit").is_err());
         assert_eq!(Query::parse("a=%zz%").get("a"), "%zz%");
+        assert_eq!(read("GET", "/api/v1/nodes/a+b%20c", "").name, "a+b c");
     }
 }

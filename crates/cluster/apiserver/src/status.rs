@@ -107,6 +107,11 @@ impl fmt::Display for FieldError {
     }
 }
 
+/// Several texts as Kubernetes joins them: in brackets if there is more than one.
+pub(crate) fn joined(texts: Vec<String>) -> String {
+    if texts.len() == 1 { texts.concat() } else { format!("[{}]", texts.join(", ")) }
+}
+
 impl Status {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self { code, reason: reason.into(), message: message.into(), details: Value::Null }
@@ -199,11 +204,7 @@ impl Status {
     /// An object that breaks rules of its kind: all that is wrong with it, in one answer.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let texts: Vec<String> = errors.iter().map(FieldError::to_string).collect();
-        let all = match texts.as_slice() {
-            [one] => one.clone(),
-            many => format!("[{}]", many.join(", ")),
-        };
+        let all = joined(errors.iter().map(FieldError::to_string).collect());
         let mut status = Self::new(422, "Invalid", format!("{qualified} \"{name}\" is invalid: {all}"));
         let causes: Vec<Value> = errors
             .iter()

@@ -238,3 +238,64 @@ async fn a_right_is_refused_until_it_is_given_and_nobody_gives_what_they_lack() 
     assert_eq!(code, 403);
     assert!(message.contains("is attempting to grant RBAC permissions not currently held"), "{message}");
 }
+
+/// A definition of things, with more of its version and of itself.
+fn things(version: Value, spec: Value) -> Value {
+    let mut crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "things", "kind": "Thing"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "properties": {"a": {"type": "string", "format": "weird"}}}}}]}});
+    crd["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+    crd["spec"]["versions"][0].as_object_mut().unwrap().extend(version.as_object().unwrap().clone());
+    crd
+}
+
+async fn warnings_of(client: &Client, method: &str, path: &str, body: Value) -> Vec<String> {
+    let request = http::Request::builder().method(method).uri(path).header("content-type", "application/json");
+    let answer = client.send(request.body(body.to_string().into_bytes().into()).unwrap()).await.unwrap();
+    assert!(answer.status().is_success(), "{}", answer.status());
+    answer.headers().get_all("warning").iter().map(|value| value.to_str().unwrap().to_owned()).collect()
+}
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+#[tokio::test]
+async fn authors_and_users_of_a_definition_are_warned() {
+    let client = client().await;
+    let crd = things(json!({"deprecated": true}), json!({}));
+    let warned = warnings_of(&client, "POST", DEFINITIONS, crd).await;
+    assert_eq!(warned, ["299 - \"unrecognized format \\\"weird\\\"\""]);
+    let warned = warnings_of(&client, "GET", "/apis/example.com/v1/things", json!({})).await;
+    assert_eq!(warned, ["299 - \"example.com/v1 Thing is deprecated\""]);
+}
+
+#[tokio::test]
+async fn a_definition_stays_what_it_is() {
+    let client = client().await;
+    warnings_of(&client, "POST", DEFINITIONS, things(json!({}), json!({}))).await;
+    let change = json!({"spec": {"scope": "Cluster"}});
+    let kind = kube::discovery::ApiResource::erase::<
+        k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    >(&());
+    let crds: Api<kube::api::DynamicObject> = Api::all_with(client, &kind);
+    let refused = crds.patch("things.example.com", &PatchParams::default(), &Patch::Merge(change)).await.unwrap_err();
+    let (code, _, message) = status(refused);
+    assert_eq!(code, 422);
+    assert!(message.contains("spec.scope: Invalid value: \"Cluster\": field is immutable"), "{message}");
+}
+
+#[tokio::test]
+async fn a_condition_that_does_not_compile_is_refused() {
+    let client = client().await;
+    let hook = json!({"name": "a.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "clientConfig": {"url": "https://127.0.0.1:1"}, "matchConditions": [{"name": "x", "expression": "params.x"}]});
+    let kind = kube::discovery::ApiResource::erase::<
+        k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration,
+    >(&());
+    let hooks: Api<kube::api::DynamicObject> = Api::all_with(client, &kind);
+    let hook = kube::api::DynamicObject::new("a", &kind).data(json!({"webhooks": [hook]}));
+    let (code, _, message) = status(hooks.create(&PostParams::default(), &hook).await.unwrap_err());
+    assert_eq!(code, 422);
+    assert!(message.contains("webhooks[0].matchConditions[0].expression: Invalid value: \"params.x\""), "{message}");
+}

@@ -1,12 +1,14 @@
 //! What a request wants to do, in the words in which it is authorized and refused.
 
+use serde::Deserialize;
 use serde_json::json;
 
 use super::User;
 use crate::status::{GroupResource, Status};
 
 /// A request on a resource; or, where `path` is not empty, on a path that is none (`/version`).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
 pub struct Attributes<'a> {
     pub verb: &'a str,
     pub group: &'a str,

@@ -3,16 +3,16 @@
 //! Nothing here reads the store. [`Rules`] is built from the RBAC objects once per change of one of them; whatever
 //! else is needed comes through a lookup that the caller gives. The time is an input too.
 
-pub mod attributes;
-pub mod bootstrap;
-pub mod escalation;
-pub mod impersonation;
-pub mod policy_rule;
-pub mod reviews;
-pub mod rules;
-pub mod token;
-pub mod token_request;
-pub mod user;
+pub(crate) mod attributes;
+pub(crate) mod bootstrap;
+pub(crate) mod escalation;
+pub(crate) mod impersonation;
+pub(crate) mod policy_rule;
+pub(crate) mod reviews;
+pub(crate) mod rules;
+pub(crate) mod token;
+pub(crate) mod token_request;
+pub(crate) mod user;
 
 pub use attributes::Attributes;
 pub use rules::{Decision, Rules};

@@ -2,54 +2,30 @@
 
 use std::fmt;
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::Attributes;
+use crate::object;
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct PolicyRule {
     pub verbs: Vec<String>,
+    #[serde(rename = "apiGroups", skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resource_names: Vec<String>,
+    #[serde(rename = "nonResourceURLs", skip_serializing_if = "Vec::is_empty")]
     pub non_resource_urls: Vec<String>,
 }
 
 impl PolicyRule {
     /// All rules of a `Role` or `ClusterRole`.
     pub(super) fn of_role(role: &Value) -> Vec<Self> {
-        role["rules"].as_array().into_iter().flatten().map(Self::parse).collect()
-    }
-
-    fn parse(rule: &Value) -> Self {
-        let texts = |key: &str| {
-            rule[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-        };
-        Self {
-            verbs: texts("verbs"),
-            groups: texts("apiGroups"),
-            resources: texts("resources"),
-            resource_names: texts("resourceNames"),
-            non_resource_urls: texts("nonResourceURLs"),
-        }
-    }
-
-    /// The rule as an object holds it, without what is empty.
-    pub(super) fn to_json(&self) -> Value {
-        let Self { verbs, groups, resources, resource_names, non_resource_urls } = self;
-        let mut rule = json!({"verbs": verbs});
-        let fields = [
-            ("apiGroups", groups),
-            ("resources", resources),
-            ("resourceNames", resource_names),
-            ("nonResourceURLs", non_resource_urls),
-        ];
-        for (key, values) in fields {
-            if !values.is_empty() {
-                rule[key] = json!(values);
-            }
-        }
-        rule
+        object::list(role, "/rules").iter().map(|rule| Self::deserialize(rule).unwrap_or_default()).collect()
     }
 
     pub(super) fn allows(&self, request: &Attributes<'_>) -> bool {
@@ -68,23 +44,25 @@ impl PolicyRule {
     /// covered by a single rule or by none.
     pub(super) fn parts(&self) -> Vec<Self> {
         let one = |text: &String| vec![text.clone()];
+        let names: Vec<Vec<String>> = if self.resource_names.is_empty() {
+            vec![Vec::new()]
+        } else {
+            self.resource_names.iter().map(one).collect()
+        };
         let mut parts = Vec::new();
-        for group in &self.groups {
-            for resource in &self.resources {
-                for verb in &self.verbs {
-                    let part =
-                        Self { verbs: one(verb), groups: one(group), resources: one(resource), ..Self::default() };
-                    match self.resource_names.as_slice() {
-                        [] => parts.push(part),
-                        names => {
-                            parts.extend(names.iter().map(|name| Self { resource_names: one(name), ..part.clone() }));
-                        }
-                    }
+        for verb in &self.verbs {
+            for group in &self.groups {
+                for resource in &self.resources {
+                    parts.extend(names.iter().map(|name| Self {
+                        verbs: one(verb),
+                        groups: one(group),
+                        resources: one(resource),
+                        resource_names: name.clone(),
+                        ..Self::default()
+                    }));
                 }
             }
-        }
-        for url in &self.non_resource_urls {
-            parts.extend(self.verbs.iter().map(|verb| Self {
+            parts.extend(self.non_resource_urls.iter().map(|url| Self {
                 verbs: one(verb),
                 non_resource_urls: one(url),
                 ..Self::default()
@@ -150,10 +128,12 @@ fn url_covers(own: &str, url: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn rule(rule: Value) -> PolicyRule {
-        PolicyRule::parse(&rule)
+        PolicyRule::deserialize(rule).unwrap()
     }
 
     #[test]

@@ -2,9 +2,9 @@
 //!
 //! Each function takes the object as sent and gives it back with its `status`.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::token::{ISSUER, Lookup, Tokens};
 use super::token_request::time;
 use super::{Attributes, Rules, User};
 use crate::object;
@@ -15,37 +15,22 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 
 /// May the user in the spec do this?
 pub fn subject_access_review(rules: &Rules, mut review: Value) -> Result<Value> {
-    let mut errors = attribute_errors(&review["spec"]);
-    errors.extend(subject_error(&review["spec"]));
-    refuse(errors)?;
-    let user = subject(&review["spec"]);
-    answer(rules, &user, &mut review, "SubjectAccessReview");
-    Ok(review)
-}
-
-/// The same, of one namespace only.
-pub fn local_subject_access_review(rules: &Rules, namespace: &str, mut review: Value) -> Result<Value> {
     let spec = &review["spec"];
-    let mut errors = attribute_errors(spec);
-    errors.extend(subject_error(spec));
-    let asked = object::text(spec, "/resourceAttributes/namespace");
-    if !spec["resourceAttributes"].is_null() && asked != namespace {
-        let field = "spec.resourceAttributes.namespace";
-        errors.push(FieldError::invalid(field, &json!(asked), "must match metadata.namespace"));
+    let text = |pointer| object::text(spec, pointer).to_owned();
+    let user =
+        User { name: text("/user"), uid: text("/uid"), groups: object::texts(spec, "/groups"), ..User::default() };
+    let mut error = attribute_error(spec);
+    if user.name.is_empty() && user.groups.is_empty() {
+        error = Some(FieldError::invalid("spec.user", &json!(""), "at least one of user or group must be specified"));
     }
-    if !spec["nonResourceAttributes"].is_null() {
-        errors.push(path_error(spec, "disallowed on this kind of request"));
-    }
-    refuse(errors)?;
-    let user = subject(spec);
-    answer(rules, &user, &mut review, "LocalSubjectAccessReview");
-    review["metadata"]["namespace"] = json!(namespace);
+    refuse(error)?;
+    answer(rules, &user, &mut review, "SubjectAccessReview");
     Ok(review)
 }
 
 /// May I do this? (`kubectl auth can-i`)
 pub fn self_subject_access_review(rules: &Rules, user: &User, mut review: Value) -> Result<Value> {
-    refuse(attribute_errors(&review["spec"]))?;
+    refuse(attribute_error(&review["spec"]))?;
     answer(rules, user, &mut review, "SelfSubjectAccessReview");
     Ok(review)
 }
@@ -59,7 +44,7 @@ pub fn self_subject_rules_review(rules: &Rules, user: &User, review: &Value) -> 
     let (granted, unresolved) = rules.rules_for(user, namespace);
     let (mut on_resources, mut on_urls) = (Vec::new(), Vec::new());
     for rule in granted {
-        let mut shown = rule.to_json();
+        let mut shown = json!(rule);
         if rule.resources.is_empty() {
             on_urls.push(shown)
         } else {
@@ -78,27 +63,9 @@ pub fn self_subject_rules_review(rules: &Rules, user: &User, review: &Value) -> 
 
 /// Who am I? (`kubectl auth whoami`) `now` is in seconds since the epoch.
 pub fn self_subject_review(user: &User, now: i64) -> Value {
-    let mut answered = json!({"metadata": {"creationTimestamp": time(now)}, "status": {"userInfo": user.info()}});
+    let mut answered = json!({"metadata": {"creationTimestamp": time(now)}, "status": {"userInfo": user}});
     name_kind(&mut answered, AUTHENTICATION, "SelfSubjectReview");
     answered
-}
-
-/// Whose token is this?
-pub fn token_review(tokens: &Tokens, mut review: Value, now: i64, lookup: Lookup<'_>) -> Result<Value> {
-    let token = object::text(&review, "/spec/token");
-    if token.is_empty() {
-        return Err(Status::bad_request("token is required for TokenReview in authentication"));
-    }
-    let mut audiences = texts(&review["spec"]["audiences"]);
-    if audiences.is_empty() {
-        audiences.push(ISSUER.to_owned());
-    }
-    review["status"] = match tokens.authenticate_for(token, &audiences, now, lookup) {
-        Ok((user, audiences)) => json!({"authenticated": true, "user": user.info(), "audiences": audiences}),
-        Err(error) => json!({"user": {}, "error": error}),
-    };
-    name_kind(&mut review, AUTHENTICATION, "TokenReview");
-    Ok(review)
 }
 
 fn answer(rules: &Rules, user: &User, review: &mut Value, kind: &str) {
@@ -118,66 +85,30 @@ fn name_kind(review: &mut Value, group: &str, kind: &str) {
 }
 
 fn attributes(spec: &Value) -> Attributes<'_> {
+    let asked = if spec["nonResourceAttributes"].is_null() { "resourceAttributes" } else { "nonResourceAttributes" };
+    Attributes::deserialize(&spec[asked]).unwrap_or_default()
+}
+
+fn attribute_error(spec: &Value) -> Option<FieldError> {
     let path = &spec["nonResourceAttributes"];
-    if !path.is_null() {
-        return Attributes {
-            verb: object::text(path, "/verb"),
-            path: object::text(path, "/path"),
-            ..Default::default()
-        };
-    }
-    let resource = &spec["resourceAttributes"];
-    Attributes {
-        verb: object::text(resource, "/verb"),
-        group: object::text(resource, "/group"),
-        version: object::text(resource, "/version"),
-        resource: object::text(resource, "/resource"),
-        subresource: object::text(resource, "/subresource"),
-        name: object::text(resource, "/name"),
-        namespace: object::text(resource, "/namespace"),
-        path: "",
-    }
-}
-
-fn subject(spec: &Value) -> User {
-    User {
-        name: object::text(spec, "/user").to_owned(),
-        uid: object::text(spec, "/uid").to_owned(),
-        groups: texts(&spec["groups"]),
-        ..User::default()
-    }
-}
-
-fn texts(list: &Value) -> Vec<String> {
-    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-}
-
-fn attribute_errors(spec: &Value) -> Vec<FieldError> {
-    match (spec["resourceAttributes"].is_null(), spec["nonResourceAttributes"].is_null()) {
+    match (spec["resourceAttributes"].is_null(), path.is_null()) {
         (true, true) => {
             let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            vec![FieldError::invalid("spec.resourceAttributes", &Value::Null, detail)]
+            Some(FieldError::invalid("spec.resourceAttributes", &Value::Null, detail))
         }
-        (false, false) => vec![path_error(spec, "cannot be specified in combination with resourceAttributes")],
-        (true, false) | (false, true) => Vec::new(),
+        (false, false) => {
+            // Kubernetes shows the value by its Go names.
+            let value = json!({"Path": object::text(path, "/path"), "Verb": object::text(path, "/verb")});
+            let detail = "cannot be specified in combination with resourceAttributes";
+            Some(FieldError::invalid("spec.nonResourceAttributes", &value, detail))
+        }
+        (true, false) | (false, true) => None,
     }
-}
-
-/// Kubernetes shows the value by its Go names.
-fn path_error(spec: &Value, detail: &str) -> FieldError {
-    let path = &spec["nonResourceAttributes"];
-    let value = json!({"Path": object::text(path, "/path"), "Verb": object::text(path, "/verb")});
-    FieldError::invalid("spec.nonResourceAttributes", &value, detail)
-}
-
-fn subject_error(spec: &Value) -> Option<FieldError> {
-    let nobody = object::text(spec, "/user").is_empty() && texts(&spec["groups"]).is_empty();
-    nobody.then(|| FieldError::invalid("spec.user", &json!(""), "at least one of user or group must be specified"))
 }
 
 /// The kind is missing from the message in Kubernetes too.
-fn refuse(errors: Vec<FieldError>) -> Result<()> {
-    if errors.is_empty() { Ok(()) } else { Err(Status::invalid(AUTHORIZATION, "", "", &errors)) }
+fn refuse(error: Option<FieldError>) -> Result<()> {
+    error.map_or(Ok(()), |error| Err(Status::invalid(AUTHORIZATION, "", "", &[error])))
 }
 
 #[cfg(test)]

@@ -5,14 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::policy_rule::PolicyRule;
 use super::user::{MASTERS, service_account_name};
 use super::{Attributes, RBAC_GROUP, User};
 use crate::object;
 use crate::selector::LabelSelector;
-use crate::status::{GroupResource, Result, Status};
+use crate::status::{GroupResource, Result, Status, joined};
 
 #[derive(Debug, Default)]
 pub struct Rules {
@@ -29,20 +30,24 @@ pub struct Decision {
     pub reason: String,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 struct Binding {
+    #[serde(skip)]
     name: String,
-    role: RoleRef,
+    role_ref: RoleRef,
     subjects: Vec<Subject>,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(default)]
 pub(super) struct RoleRef {
     pub(super) kind: String,
     pub(super) name: String,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct Subject {
     kind: String,
     name: String,
@@ -83,7 +88,7 @@ impl Rules {
     /// Nothing for an unknown role.
     pub fn shown_rules(&self, cluster_role: &str) -> Option<Value> {
         let rules = self.cluster_roles.get(cluster_role)?;
-        Some(rules.iter().map(PolicyRule::to_json).collect())
+        Some(json!(rules))
     }
 
     pub fn authorize(&self, user: &User, request: &Attributes<'_>) -> Decision {
@@ -92,7 +97,7 @@ impl Rules {
         }
         let mut missing = Vec::new();
         for (binding, namespace, subject) in self.bindings_of(user, request.namespace) {
-            match self.rules_of(&binding.role, namespace) {
+            match self.rules_of(&binding.role_ref, namespace) {
                 Ok(rules) if rules.iter().any(|rule| rule.allows(request)) => {
                     let reason = format!("RBAC: allowed by {}", binding.describe(namespace, subject));
                     return Decision { allowed: true, reason };
@@ -115,7 +120,7 @@ impl Rules {
     pub(super) fn rules_for(&self, user: &User, namespace: &str) -> (Vec<&PolicyRule>, Option<String>) {
         let (mut rules, mut missing) = (Vec::new(), Vec::new());
         for (binding, namespace, _) in self.bindings_of(user, namespace) {
-            match self.rules_of(&binding.role, namespace) {
+            match self.rules_of(&binding.role_ref, namespace) {
                 Ok(of_role) => rules.extend(of_role),
                 Err(error) => missing.push(error),
             }
@@ -167,9 +172,7 @@ fn gather<'a>(
     if !seen.insert(name) {
         return rules;
     }
-    let selectors: Vec<LabelSelector> =
-        selectors.iter().filter_map(|selector| LabelSelector::from_object(selector).ok()).collect();
-    for selector in &selectors {
+    for selector in selectors.iter().filter_map(|selector| LabelSelector::from_object(selector).ok()) {
         for (&other, &object) in all {
             if other == name || !selector.matches(object) {
                 continue;
@@ -188,25 +191,16 @@ fn gather<'a>(
 fn aggregate(mut errors: Vec<String>) -> Option<String> {
     let mut seen = BTreeSet::new();
     errors.retain(|error| seen.insert(error.clone()));
-    match errors.as_slice() {
-        [] => None,
-        [one] => Some(one.clone()),
-        many => Some(format!("[{}]", many.join(", "))),
-    }
+    if errors.is_empty() { None } else { Some(joined(errors)) }
 }
 
 impl Binding {
     fn parse(object: &Value) -> Self {
-        let subjects = object["subjects"].as_array().into_iter().flatten().map(|subject| Subject {
-            kind: object::text(subject, "/kind").to_owned(),
-            name: object::text(subject, "/name").to_owned(),
-            namespace: object::text(subject, "/namespace").to_owned(),
-        });
-        Self { name: object::name(object).to_owned(), role: RoleRef::of(object), subjects: subjects.collect() }
+        Self { name: object::name(object).to_owned(), ..Self::deserialize(object).unwrap_or_default() }
     }
 
     fn describe(&self, namespace: &str, subject: &Subject) -> String {
-        let Self { name, role: RoleRef { kind, name: role }, .. } = self;
+        let Self { name, role_ref: RoleRef { kind, name: role }, .. } = self;
         let who = match (subject.kind.as_str(), subject.namespace.as_str()) {
             ("ServiceAccount", "") => format!("{}/{namespace}", subject.name),
             ("ServiceAccount", own) => format!("{}/{own}", subject.name),
@@ -222,10 +216,7 @@ impl Binding {
 
 impl RoleRef {
     pub(super) fn of(binding: &Value) -> Self {
-        Self {
-            kind: object::text(binding, "/roleRef/kind").to_owned(),
-            name: object::text(binding, "/roleRef/name").to_owned(),
-        }
+        Self::deserialize(&binding["roleRef"]).unwrap_or_default()
     }
 }
 

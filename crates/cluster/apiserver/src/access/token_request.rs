@@ -22,18 +22,17 @@ impl Tokens {
         now: i64,
         lookup: Lookup<'_>,
     ) -> Result<Value> {
-        for (field, own, words) in [("name", name, "name"), ("namespace", namespace, "namespace")] {
+        for (field, own) in [("name", name), ("namespace", namespace)] {
             let sent = object::text(&request["metadata"], &format!("/{field}"));
             if !sent.is_empty() && sent != own {
-                let detail = format!("must match the service account {words} if specified");
+                let detail = format!("must match the service account {field} if specified");
                 let error = FieldError::invalid(format!("metadata.{field}"), &json!(sent), &detail);
                 return Err(Status::invalid(GROUP, "TokenRequest", name, &[error]));
             }
         }
         let account = find(lookup, "serviceaccounts", namespace, name)?;
         let spec = &request["spec"];
-        let mut audiences: Vec<String> =
-            spec["audiences"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+        let mut audiences = object::texts(spec, "/audiences");
         if audiences.is_empty() {
             audiences.push(ISSUER.to_owned());
         }
@@ -70,46 +69,40 @@ fn lifetime(spec: &Value) -> Result<i64> {
     }
 }
 
-/// What the token dies with, as claims.
+/// The pod that the token dies with, and its node, as claims. Kubernetes binds to secrets and nodes too.
 fn bound(spec: &Value, namespace: &str, account: &str, lookup: Lookup<'_>) -> Result<Vec<(&'static str, Value)>> {
     let reference = &spec["boundObjectRef"];
     if reference.is_null() {
         return Ok(Vec::new());
     }
-    let (kind, name) = (object::kind(reference), object::text(reference, "/name"));
-    let claims = match (object::api_version(reference), kind) {
-        ("v1", "Pod") => {
-            let pod = find(lookup, "pods", namespace, name)?;
-            if object::text(&pod, "/spec/serviceAccountName") != account {
-                let message = format!(
-                    "cannot bind token for serviceaccount {account:?} to pod running with different serviceaccount name."
-                );
-                return Err(Status::bad_request(message));
-            }
-            let node = match object::text(&pod, "/spec/nodeName") {
-                "" => None,
-                // A node that is not there any more is still named.
-                node => Some(lookup("nodes", "", node).unwrap_or_else(|| json!({"metadata": {"name": node}}))),
-            };
-            [Some(("pod", pod)), node.map(|node| ("node", node))].into_iter().flatten().collect()
-        }
-        ("v1", "Secret") => vec![("secret", find(lookup, "secrets", namespace, name)?)],
-        ("v1", "Node") => vec![("node", find(lookup, "nodes", "", name)?)],
-        (api_version, kind) => {
-            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-            let message = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
-            return Err(Status::bad_request(message));
-        }
-    };
+    let (api_version, kind, name) =
+        (object::api_version(reference), object::kind(reference), object::text(reference, "/name"));
+    if (api_version, kind) != ("v1", "Pod") {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let message = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
+        return Err(Status::bad_request(message));
+    }
+    let pod = find(lookup, "pods", namespace, name)?;
+    if object::text(&pod, "/spec/serviceAccountName") != account {
+        let message = format!(
+            "cannot bind token for serviceaccount {account:?} to pod running with different serviceaccount name."
+        );
+        return Err(Status::bad_request(message));
+    }
     let sent = object::text(reference, "/uid");
-    if !sent.is_empty() && sent != object::uid(&claims[0].1) {
+    if !sent.is_empty() && sent != object::uid(&pod) {
         let why = format!(
             "the UID in the bound object reference ({sent}) does not match the UID in record. \
              The object might have been deleted and then recreated"
         );
         return Err(Status::conflict(GroupResource { group: "", resource: kind }, name, &why));
     }
-    Ok(claims)
+    let node = match object::text(&pod, "/spec/nodeName") {
+        "" => None,
+        // A node that is not there any more is still named.
+        node => Some(lookup("nodes", "", node).unwrap_or_else(|| json!({"metadata": {"name": node}}))),
+    };
+    Ok([("pod", pod)].into_iter().chain(node.map(|node| ("node", node))).collect())
 }
 
 fn find(lookup: Lookup<'_>, resource: &str, namespace: &str, name: &str) -> Result<Value> {

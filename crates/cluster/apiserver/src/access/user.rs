@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 /// Members may do everything; RBAC is not asked.
 pub const MASTERS: &str = "system:masters";
@@ -13,11 +13,16 @@ pub const ANONYMOUS: &str = "system:anonymous";
 const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Written as reviews show it (`authentication.k8s.io/v1` `UserInfo`), without what is empty.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct User {
+    #[serde(rename = "username", skip_serializing_if = "String::is_empty")]
     pub name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
@@ -42,24 +47,6 @@ impl User {
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|own| own == group)
     }
-
-    /// The user as reviews show them (`authentication.k8s.io/v1` `UserInfo`), without what is empty.
-    pub fn info(&self) -> Value {
-        let mut info = json!({});
-        if !self.name.is_empty() {
-            info["username"] = json!(self.name);
-        }
-        if !self.uid.is_empty() {
-            info["uid"] = json!(self.uid);
-        }
-        if !self.groups.is_empty() {
-            info["groups"] = json!(self.groups);
-        }
-        if !self.extra.is_empty() {
-            info["extra"] = json!(self.extra);
-        }
-        info
-    }
 }
 
 pub fn service_account_name(namespace: &str, name: &str) -> String {
@@ -80,6 +67,8 @@ pub fn split_service_account(user_name: &str) -> Option<(&str, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -101,7 +90,7 @@ mod tests {
 
     #[test]
     fn what_a_user_lacks_is_not_in_the_info() {
-        let info = User { name: "jane".into(), ..User::default() }.info();
+        let info = json!(User { name: "jane".into(), ..User::default() });
         assert_eq!(info, json!({"username": "jane"}));
     }
 }

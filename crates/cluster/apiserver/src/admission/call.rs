@@ -1,21 +1,20 @@
-//! One webhook's endpoint: HTTPS calls over connections that are kept, with errors in the words of Go's client,
-//! which people search for.
+//! One webhook's endpoint: HTTPS, a connection a call, with errors in the words of Go's client, which people search
+//! for.
 
 use std::error::Error;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::{Method, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
-use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
 use tokio::time::{Duration, Instant};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{CertificateError, ClientConfig, Error as TlsError, RootCertStore, crypto};
@@ -37,19 +36,6 @@ pub(super) struct Endpoint {
     resolve: Resolve,
     server_name: ServerName<'static>,
     tls: TlsConnector,
-    idle: Mutex<Vec<Connection>>,
-}
-
-/// A connection and the task that drives it, which ends with it.
-struct Connection {
-    sender: SendRequest<Full<Bytes>>,
-    driver: JoinHandle<()>,
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.driver.abort();
-    }
 }
 
 impl Endpoint {
@@ -69,7 +55,7 @@ impl Endpoint {
         let server_name = ServerName::try_from(host.clone()).map_err(|error| format!("{host:?}: {error}"))?;
         let tls = trusting(object::text(config, "/caBundle"))?;
         let port = uri.port_u16().unwrap_or(443);
-        Ok(Self { url, host, port, service, resolve, server_name, tls, idle: Mutex::default() })
+        Ok(Self { url, host, port, service, resolve, server_name, tls })
     }
 
     /// Sends the review; gives back the answer's body, or what went wrong.
@@ -79,10 +65,7 @@ impl Endpoint {
         let url = format!("{}{}timeout={seconds}s", self.url, if self.url.contains('?') { '&' } else { '?' });
         let in_context = |error: String| format!("Post {url:?}: {error}");
         let body = Bytes::from(review.to_string());
-        let exchange = async {
-            let response = self.send(&url, body).await.map_err(in_context)?;
-            read(response).await
-        };
+        let exchange = async { read(self.send(&url, body).await.map_err(in_context)?) };
         match tokio::time::timeout_at(deadline, exchange).await {
             Ok(answer) => answer,
             Err(_) => Err(in_context("context deadline exceeded".to_owned())),
@@ -92,7 +75,7 @@ impl Endpoint {
     async fn send(&self, url: &str, body: Bytes) -> Result<Received, String> {
         let uri: Uri = url.parse().map_err(|error| format!("{error}"))?;
         let host = uri.authority().map(ToString::to_string).unwrap_or_default();
-        let mut request = http::Request::builder()
+        let request = http::Request::builder()
             .method(Method::POST)
             .uri(uri.path_and_query().map_or("/", |path| path.as_str()))
             .header(header::HOST, host)
@@ -101,55 +84,27 @@ impl Endpoint {
             .header(header::CONTENT_TYPE, "application/json")
             .body(Full::new(body))
             .map_err(|error| error.to_string())?;
-        // A kept connection may have been closed meanwhile: then the request was not sent, and another is tried.
-        while let Some(mut connection) = self.kept() {
-            match connection.sender.try_send_request(request).await {
-                Ok(response) => return self.receive(response, connection).await,
-                Err(mut error) => match error.take_message() {
-                    Some(unsent) => request = unsent,
-                    None => return Err(words(error.error())),
-                },
-            }
-        }
-        let mut connection = self.connect().await?;
-        let response = connection.sender.send_request(request).await.map_err(|error| words(&error))?;
-        self.receive(response, connection).await
+        let stream = TokioIo::new(self.connect().await?);
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(stream).await.map_err(|error| words(&error))?;
+        // The sender goes with the answer, and with it the connection.
+        let exchange = async move {
+            let response = sender.send_request(request).await.map_err(|error| words(&error))?;
+            let (head, body) = response.into_parts();
+            let body = Limited::new(body, LARGEST_ANSWER).collect().await;
+            let body =
+                body.map_err(|why| format!("the answer breaks off or is larger than {LARGEST_ANSWER} bytes: {why}"))?;
+            let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+            let content_type = content_type.unwrap_or_default().to_owned();
+            Ok(Received { status: head.status, content_type, body: body.to_bytes() })
+        };
+        tokio::join!(exchange, connection).0
     }
 
-    async fn receive(
-        &self,
-        response: http::Response<hyper::body::Incoming>,
-        connection: Connection,
-    ) -> Result<Received, String> {
-        let (head, body) = response.into_parts();
-        let body = Limited::new(body, LARGEST_ANSWER).collect().await.map_err(|error| {
-            if error.is::<LengthLimitError>() {
-                return format!("the answer is larger than {LARGEST_ANSWER} bytes");
-            }
-            error.to_string()
-        })?;
-        self.keep(connection);
-        let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let content_type = content_type.unwrap_or_default().to_owned();
-        Ok(Received { status: head.status, content_type, body: body.to_bytes() })
-    }
-
-    fn kept(&self) -> Option<Connection> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
-    }
-
-    fn keep(&self, connection: Connection) {
-        if !connection.sender.is_closed() {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-        }
-    }
-
-    async fn connect(&self) -> Result<Connection, String> {
+    async fn connect(&self) -> Result<TlsStream<TcpStream>, String> {
         let address = match &self.service {
-            None => match self.host.contains(':') {
-                true => format!("[{}]:{}", self.host, self.port),
-                false => format!("{}:{}", self.host, self.port),
-            },
+            None if self.host.contains(':') => format!("[{}]:{}", self.host, self.port),
+            None => format!("{}:{}", self.host, self.port),
             Some((namespace, name)) => {
                 (self.resolve)(namespace, name, self.port).ok_or(format!("service {name:?} not found"))?
             }
@@ -161,15 +116,7 @@ impl Endpoint {
             };
             format!("dial tcp {address}: {why}")
         })?;
-        let stream =
-            self.tls.connect(self.server_name.clone(), stream).await.map_err(|error| self.tls_words(&error))?;
-        let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
-        let (sender, connection) = handshake.map_err(|error| words(&error))?;
-        let driver = tokio::spawn(async move {
-            // How it ended is known to whoever waits for an answer.
-            let _ = connection.await;
-        });
-        Ok(Connection { sender, driver })
+        self.tls.connect(self.server_name.clone(), stream).await.map_err(|error| self.tls_words(&error))
     }
 
     fn tls_words(&self, error: &std::io::Error) -> String {
@@ -211,7 +158,7 @@ struct Received {
     body: Bytes,
 }
 
-async fn read(received: Received) -> Result<Value, String> {
+fn read(received: Received) -> Result<Value, String> {
     let Received { status, content_type, body } = received;
     if !(200..=206).contains(&status.as_u16()) {
         return Err(refused(status, &content_type, &body));
@@ -239,14 +186,7 @@ fn refused(status: StatusCode, content_type: &str, body: &[u8]) -> String {
         401 => "the server has asked for the client to provide credentials".to_owned(),
         403 | 415 => shown.to_owned(),
         404 => "the server could not find the requested resource".to_owned(),
-        405 => "the server does not allow this method on the requested resource".to_owned(),
-        409 => "the server reported a conflict".to_owned(),
-        422 => "the server rejected our request due to an error in our request".to_owned(),
-        429 => "the server has received too many requests and has asked us to try again later".to_owned(),
         503 => "the server is currently unable to handle the request".to_owned(),
-        504 => "the server was unable to return a response in the time allotted, \
-                but may still be processing the request"
-            .to_owned(),
         500.. => format!("an error on the server ({shown:?}) has prevented the request from succeeding"),
         code => format!("the server responded with the status code {code} but did not return more information"),
     }

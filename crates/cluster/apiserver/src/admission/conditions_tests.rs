@@ -29,7 +29,7 @@ fn one_false_decides_whatever_else_fails() {
 #[test]
 fn what_does_not_compile_counts_as_failed() {
     let answer = evaluate(&["authorizer.path('/x').check('get').allowed()"], &json!({}), &Value::Null, "CREATE");
-    assert!(matches!(answer, Match::Failed(why) if why.contains("authorizer is not supported")));
+    assert!(matches!(answer, Match::Failed(why) if why.contains("undeclared reference to 'authorizer'")));
     assert_eq!(expression_problem("object.x == request.name"), None);
     assert!(expression_problem("params.x == 1").is_some());
 }

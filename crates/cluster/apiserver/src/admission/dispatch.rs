@@ -112,15 +112,6 @@ impl Webhooks {
 /// A webhook must not be able to lock out the change of its own configuration.
 fn is_exempt(request: &Request<'_>) -> bool {
     request.resource.group == "admissionregistration.k8s.io"
-        && matches!(
-            request.resource.kind,
-            "MutatingWebhookConfiguration"
-                | "ValidatingWebhookConfiguration"
-                | "ValidatingAdmissionPolicy"
-                | "ValidatingAdmissionPolicyBinding"
-                | "MutatingAdmissionPolicy"
-                | "MutatingAdmissionPolicyBinding"
-        )
 }
 
 /// Goes on where the failure policy allows it and there is time left.

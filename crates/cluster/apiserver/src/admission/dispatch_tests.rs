@@ -1,7 +1,6 @@
 //! Webhooks called over real sockets. The texts are those that Kubernetes 1.35 gave for the same answers.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -341,16 +340,6 @@ async fn failures_are_ignored_where_the_policy_says_so_and_denials_are_not() {
     let ignoring = |path: &str| validating(with(webhook(&server, path), json!({"failurePolicy": "Ignore"})));
     assert_eq!(validate(&ignoring("x")).await, Ok(vec![]));
     assert!(validate(&ignoring("deny")).await.is_err());
-}
-
-#[tokio::test]
-async fn connections_are_kept() {
-    let server = TestServer::start(|_, _| allow()).await;
-    let webhooks = validating(webhook(&server, "x"));
-    for _ in 0..5 {
-        validate(&webhooks).await.unwrap();
-    }
-    assert_eq!(server.connections.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]

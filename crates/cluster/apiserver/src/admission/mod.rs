@@ -7,7 +7,6 @@
 //! Each kind is served in one version here, so `matchPolicy` `Equivalent` and `Exact` mean the same.
 
 mod call;
-mod cel;
 pub mod conditions;
 mod dispatch;
 mod review;
@@ -59,7 +58,6 @@ pub enum Operation {
     Create,
     Update,
     Delete,
-    Connect,
 }
 
 impl Operation {
@@ -68,7 +66,6 @@ impl Operation {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
             Self::Delete => "DELETE",
-            Self::Connect => "CONNECT",
         }
     }
 }

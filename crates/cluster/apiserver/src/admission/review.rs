@@ -22,7 +22,7 @@ pub(super) fn request(request: &Request<'_>) -> Value {
         "requestKind": kind,
         "requestResource": of,
         "operation": operation.name(),
-        "userInfo": user.info(),
+        "userInfo": user,
         "dryRun": dry_run,
         "options": options,
     });
@@ -59,31 +59,24 @@ pub(super) fn read(webhook: &str, phase: Phase, uid: &str, review: &Value) -> Re
     if (api_version, kind) != (API_VERSION, "AdmissionReview") {
         return Err(Failure::call(format!("no kind {kind:?} is registered for version {api_version:?}")));
     }
-    let invalid = |why: String| Err(Failure::Call(format!("received invalid webhook response: {why}")));
+    let invalid = |why: &str| Err(Failure::Call(format!("received invalid webhook response: {why}")));
     let response = &review["response"];
     if !response.is_object() {
-        return invalid("webhook response was absent".to_owned());
+        return invalid("webhook response was absent");
     }
     let answered = object::text(response, "/uid");
     if answered != uid {
-        return invalid(format!("expected response.uid={uid:?}, got {answered:?}"));
+        return invalid(&format!("expected response.uid={uid:?}, got {answered:?}"));
     }
     let (patch, patch_type) = (patch_text(&response["patch"]), &response["patchType"]);
     match (phase, patch.is_empty(), patch_type.is_null()) {
-        (Phase::Mutating, false, true) => {
-            return invalid("webhook returned response.patch but not response.patchType".to_owned());
-        }
-        (Phase::Mutating, true, false) => {
-            return invalid("webhook returned response.patchType but not response.patch".to_owned());
-        }
-        (Phase::Validating, false, _) => return invalid("validating webhook may not return response.patch".to_owned()),
-        (Phase::Validating, true, false) => {
-            return invalid("validating webhook may not return response.patchType".to_owned());
-        }
+        (Phase::Mutating, false, true) => return invalid("webhook returned response.patch but not response.patchType"),
+        (Phase::Mutating, true, false) => return invalid("webhook returned response.patchType but not response.patch"),
+        (Phase::Validating, false, _) => return invalid("validating webhook may not return response.patch"),
+        (Phase::Validating, _, false) => return invalid("validating webhook may not return response.patchType"),
         (Phase::Mutating, ..) | (Phase::Validating, true, true) => {}
     }
-    let warnings = response["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
-    let mut answer = Answer { warnings: warnings.collect(), ..Answer::default() };
+    let mut answer = Answer { warnings: object::texts(response, "/warnings"), ..Answer::default() };
     if response["allowed"] != json!(true) {
         answer.refusal = Some(refusal(webhook, &response["status"]));
     } else if !patch.is_empty() {

@@ -1,44 +1,25 @@
 //! One of a webhook's `rules`: the operations and resources that it wants to see.
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::Request;
-use crate::object;
 
-#[derive(Debug)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub(super) struct Rule {
     operations: Vec<String>,
-    groups: Vec<String>,
-    versions: Vec<String>,
+    api_groups: Vec<String>,
+    api_versions: Vec<String>,
     /// `pods`, `pods/exec`, `*/scale`, `pods/*`, `*`, `*/*`.
     resources: Vec<String>,
-    scope: Scope,
-}
-
-#[derive(Debug)]
-enum Scope {
-    Any,
-    Cluster,
-    Namespaced,
+    /// `*` and nothing are any.
+    scope: String,
 }
 
 impl Rule {
     pub(super) fn parse(rule: &Value) -> Self {
-        let texts = |key: &str| {
-            rule[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-        };
-        let scope = match object::text(rule, "/scope") {
-            "Cluster" => Scope::Cluster,
-            "Namespaced" => Scope::Namespaced,
-            _ => Scope::Any,
-        };
-        Self {
-            operations: texts("operations"),
-            groups: texts("apiGroups"),
-            versions: texts("apiVersions"),
-            resources: texts("resources"),
-            scope,
-        }
+        Self::deserialize(rule).unwrap_or_default()
     }
 
     pub(super) fn matches(&self, request: &Request<'_>) -> bool {
@@ -46,15 +27,15 @@ impl Rule {
         let resource = &request.resource;
         // A Namespace carries its own name as its namespace, and is of the cluster all the same.
         let is_namespaced = !request.namespace.is_empty() && (resource.group, resource.plural) != ("", "namespaces");
-        let scope = match self.scope {
-            Scope::Any => true,
-            Scope::Cluster => !is_namespaced,
-            Scope::Namespaced => is_namespaced,
+        let scope = match self.scope.as_str() {
+            "Cluster" => !is_namespaced,
+            "Namespaced" => is_namespaced,
+            _ => true,
         };
         scope
             && any(&self.operations, request.operation.name())
-            && any(&self.groups, resource.group)
-            && any(&self.versions, resource.version)
+            && any(&self.api_groups, resource.group)
+            && any(&self.api_versions, resource.version)
             && self.resources.iter().any(|wanted| {
                 let (plural, subresource) = wanted.split_once('/').unwrap_or((wanted, ""));
                 (plural == "*" || plural == resource.plural)

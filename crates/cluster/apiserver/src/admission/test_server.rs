@@ -1,6 +1,5 @@
 //! A real HTTPS server on this machine that answers reviews as a test wants it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use base64::Engine;
@@ -35,7 +34,6 @@ pub(super) struct TestServer {
     pub(super) ca_bundle: String,
     /// Path with query, and review, of every call.
     pub(super) calls: Arc<Mutex<Vec<(String, Value)>>>,
-    pub(super) connections: Arc<AtomicUsize>,
     /// Told when a review has arrived, and when a connection has ended.
     pub(super) called: Arc<Notify>,
     pub(super) ended: Arc<Notify>,
@@ -84,12 +82,12 @@ impl TestServer {
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (calls, connections): (Arc<Mutex<Vec<_>>>, Arc<AtomicUsize>) = Default::default();
+        let calls: Arc<Mutex<Vec<_>>> = Arc::default();
         let handler: Arc<Handler> = Arc::new(handler);
         let (called, ended): (Arc<Notify>, Arc<Notify>) = Default::default();
         let log = Log { calls: calls.clone(), called: called.clone() };
-        let task = tokio::spawn(accept(listener, acceptor, handler, log, connections.clone(), ended.clone()));
-        Self { port, ca_bundle: STANDARD.encode(ca.pem()), calls, connections, called, ended, task }
+        let task = tokio::spawn(accept(listener, acceptor, handler, log, ended.clone()));
+        Self { port, ca_bundle: STANDARD.encode(ca.pem()), calls, called, ended, task }
     }
 
     pub(super) fn url(&self, path: &str) -> String {
@@ -97,21 +95,13 @@ impl TestServer {
     }
 }
 
-async fn accept(
-    listener: TcpListener,
-    acceptor: TlsAcceptor,
-    handler: Arc<Handler>,
-    log: Log,
-    connections: Arc<AtomicUsize>,
-    ended: Arc<Notify>,
-) {
+async fn accept(listener: TcpListener, acceptor: TlsAcceptor, handler: Arc<Handler>, log: Log, ended: Arc<Notify>) {
     let mut served = tokio::task::JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let (acceptor, handler, log) = (acceptor.clone(), handler.clone(), log.clone());
-        let (connections, ended) = (connections.clone(), ended.clone());
+        let ended = ended.clone();
         served.spawn(async move {
             let Ok(stream) = acceptor.accept(stream).await else { return };
-            connections.fetch_add(1, Ordering::SeqCst);
             let service = service_fn(move |request| answer(request, handler.clone(), log.clone()));
             let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
             ended.notify_one();

@@ -8,8 +8,8 @@ use super::conditions::{Conditions, Match};
 use super::review::{self, Answer};
 use super::rule::Rule;
 use super::{Operation, Request};
-use crate::access::token::new_uid;
 use crate::object;
+use crate::random;
 use crate::selector::LabelSelector;
 use crate::status::{GroupResource, Result, Status};
 
@@ -133,7 +133,7 @@ impl Webhook {
         }
         let endpoint = self.endpoint.as_ref();
         let endpoint = endpoint.map_err(|why| Failure::Call(format!("could not get REST client: {why}")))?;
-        let uid = new_uid();
+        let uid = random::uid();
         let review = review::review(&uid, sent, object, request.old.unwrap_or(&Value::Null));
         let answered = endpoint.post(&review, deadline(self.timeout, request.deadline)).await.map_err(Failure::call)?;
         let answer = review::read(name, self.phase, &uid, &answered)?;

@@ -39,6 +39,7 @@ impl Definition {
         names::check(crd, &names, &mut errors);
         check_storage(spec, &mut errors);
         check_conversion(spec, &mut errors);
+        check_stored(crd, &mut errors);
         let group = text(spec, "/group").to_owned();
         let versions = version::read_all(spec, &group, &names.kind, &mut errors);
         if !errors.is_empty() {
@@ -62,72 +63,32 @@ impl Definition {
     pub fn storage(&self) -> &Version {
         self.versions.iter().find(|version| version.storage).expect("a definition has one, or is refused")
     }
-
-    /// The definition's name: `things.example.com`.
-    pub fn name(&self) -> String {
-        format!("{}.{}", self.names.plural, self.group)
-    }
 }
 
 /// Fills what Kubernetes fills in a CRD that is written.
 pub fn default_crd(crd: &mut Value) {
-    let kind = text(crd, "/spec/names/kind").to_owned();
+    let names = Names::read(&crd["spec"]);
     let spec = map_mut(map_mut(crd).entry("spec").or_insert(Value::Null));
-    let names = map_mut(spec.entry("names").or_insert(Value::Null));
-    if !kind.is_empty() {
-        let mut fill = |field: &str, value: String| {
-            if names.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
-                names.insert(field.to_owned(), value.into());
-            }
-        };
-        fill("singular", kind.to_lowercase());
-        fill("listKind", format!("{kind}List"));
+    let written = map_mut(spec.entry("names").or_insert(Value::Null));
+    for (field, name) in [("singular", names.singular), ("listKind", names.list_kind)] {
+        if !name.is_empty() {
+            written.insert(field.to_owned(), name.into());
+        }
     }
     spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
 }
 
 fn check_storage(spec: &Value, errors: &mut Vec<FieldError>) {
-    let versions: Vec<&Value> = spec["versions"].as_array().into_iter().flatten().collect();
-    // As Kubernetes prints its own type.
-    let written = || {
-        let version = |version: &&Value| {
-            format!(
-                "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":null,\"Schema\":null,\
-                 \"Subresources\":null,\"AdditionalPrinterColumns\":null,\"SelectableFields\":null}}",
-                version["name"],
-                is_true(version, "served"),
-                is_true(version, "storage"),
-                is_true(version, "deprecated")
-            )
-        };
-        format!("[{}]", versions.iter().map(version).collect::<Vec<_>>().join(","))
-    };
-    let mut refuse = |why: &str| {
-        let mut error = FieldError::invalid("spec.versions", &Value::Null, why);
-        error.detail = format!("Invalid value: {}: {why}", written());
-        errors.push(error);
-    };
-    let mut seen: Vec<&Value> = Vec::new();
-    for version in &versions {
-        if seen.contains(&&version["name"]) {
-            refuse("must contain unique version names");
-        }
-        seen.push(&version["name"]);
+    let names = |versions: Vec<&Value>| versions.into_iter().map(|version| version["name"].clone()).collect::<Vec<_>>();
+    let all = names(object::list(spec, "/versions").iter().collect());
+    let stored = names(object::list(spec, "/versions").iter().filter(|it| is_true(it, "storage")).collect());
+    // Kubernetes prints the versions whole here.
+    let mut refuse = |why: &str| errors.push(FieldError::invalid("spec.versions", &json!(all), why));
+    if all.iter().enumerate().any(|(index, name)| all[..index].contains(name)) {
+        refuse("must contain unique version names");
     }
-    let stored: Vec<&Value> =
-        versions.iter().filter(|version| is_true(version, "storage")).map(|version| &version["name"]).collect();
-    match stored.as_slice() {
-        [_] => {}
-        [] => {
-            refuse("must have exactly one version marked as storage version");
-            let why = "must have at least one stored version";
-            errors.push(FieldError::invalid("status.storedVersions", &Value::Null, why));
-        }
-        [first, .., last] => {
-            refuse("must have exactly one version marked as storage version");
-            let why = format!("must have the storage version {}", last.as_str().unwrap_or_default());
-            errors.push(FieldError::invalid("status.storedVersions", &json!([first]), &why));
-        }
+    if stored.len() != 1 {
+        refuse("must have exactly one version marked as storage version");
     }
 }
 
@@ -153,21 +114,10 @@ fn is_true(value: &Value, key: &str) -> bool {
     value.get(key) == Some(&Value::Bool(true))
 }
 
-/// What an update of a CRD may not do, whatever its new text: change what an established one is, or drop a version
-/// that objects are stored in.
-pub fn check_update(old: &Value, new: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    if status::is_established(old) {
-        for field in ["group", "scope", "names.kind", "names.plural"] {
-            let at = |crd: &Value| text(crd, &format!("/spec/{}", field.replace('.', "/"))).to_owned();
-            if at(old) != at(new) {
-                errors.push(FieldError::invalid(format!("spec.{field}"), &at(new).into(), "field is immutable"));
-            }
-        }
-    }
-    let names: Vec<&Value> =
-        new["spec"]["versions"].as_array().into_iter().flatten().map(|version| &version["name"]).collect();
-    let stored = new.pointer("/status/storedVersions").and_then(Value::as_array).into_iter().flatten();
+/// No version may go that objects are stored in.
+fn check_stored(new: &Value, errors: &mut Vec<FieldError>) {
+    let names: Vec<&Value> = object::list(new, "/spec/versions").iter().map(|version| &version["name"]).collect();
+    let stored = object::list(new, "/status/storedVersions").iter();
     for (index, version) in stored.enumerate().filter(|(_, version)| !names.contains(version)) {
         let name = version.as_str().unwrap_or_default();
         let why = format!(
@@ -176,7 +126,6 @@ pub fn check_update(old: &Value, new: &Value) -> Vec<FieldError> {
         );
         errors.push(FieldError::invalid(format!("status.storedVersions[{index}]"), version, &why));
     }
-    errors
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{object, text};
@@ -13,7 +14,8 @@ const LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric ch
                      validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
 /// `spec.names`, with what Kubernetes fills in.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Names {
     pub plural: String,
     pub singular: String,
@@ -25,22 +27,14 @@ pub struct Names {
 
 impl Names {
     pub(super) fn read(spec: &Value) -> Self {
-        let name = |field: &str| text(spec, &format!("/names/{field}")).to_owned();
-        let list = |field: &str| -> Vec<String> {
-            let names = spec["names"][field].as_array().into_iter().flatten();
-            names.filter_map(Value::as_str).map(str::to_owned).collect()
-        };
-        let or = |name: String, other: String| if name.is_empty() { other } else { name };
-        let kind = name("kind");
-        let list_kind = if kind.is_empty() { String::new() } else { format!("{kind}List") };
-        Self {
-            plural: name("plural"),
-            singular: or(name("singular"), kind.to_lowercase()),
-            list_kind: or(name("listKind"), list_kind),
-            kind,
-            short_names: list("shortNames"),
-            categories: list("categories"),
+        let mut names = Self::deserialize(&spec["names"]).unwrap_or_default();
+        if names.singular.is_empty() {
+            names.singular = names.kind.to_lowercase();
         }
+        if names.list_kind.is_empty() && !names.kind.is_empty() {
+            names.list_kind = format!("{}List", names.kind);
+        }
+        names
     }
 }
 

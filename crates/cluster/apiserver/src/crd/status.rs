@@ -83,10 +83,6 @@ impl Definition {
     }
 }
 
-pub(super) fn is_established(crd: &Value) -> bool {
-    condition(&crd["status"], "Established").is_some_and(|condition| condition["status"] == "True")
-}
-
 fn condition<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
     status["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
 }

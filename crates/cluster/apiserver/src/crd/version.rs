@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::Value;
 
-use super::{is_true, names, text};
+use super::{is_true, names, object, text};
 use crate::resource::ScalePaths;
-use crate::schema::{Rules, Schema, Type, object_meta};
+use crate::schema::{Schema, Type, object_meta};
 use crate::status::{FieldError, FieldErrorKind};
 use crate::table::Column;
 
@@ -19,7 +20,6 @@ pub struct Version {
     pub deprecation: Option<String>,
     /// The whole object, `metadata` as Kubernetes has it.
     pub schema: Arc<Schema>,
-    pub rules: Arc<Rules>,
     pub has_status: bool,
     pub scale: Option<ScalePaths>,
     pub columns: Vec<Column>,
@@ -47,7 +47,7 @@ impl Version {
                        to complete validation";
             errors.push(FieldError::invalid("<nil>", &Value::Null, why));
         } else {
-            errors.extend(self.rules.check(&self.own, object, old));
+            errors.extend(self.own.check_rules(object, old));
         }
         errors
     }
@@ -100,8 +100,7 @@ fn read(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> O
     let own = schema(places, version, errors);
     let columns = columns(places, version, errors);
     let scale = scale(places, version, errors);
-    let (own, rules) = own?;
-    let own = Arc::new(own);
+    let own = Arc::new(own?);
     let selectable_fields = selectable(places, version, &own, errors);
     Some(Version {
         name,
@@ -109,7 +108,6 @@ fn read(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> O
         storage: is_true(version, "storage"),
         deprecation: deprecated.then(|| warning.unwrap_or_default().to_owned()),
         schema: Arc::new(own.with_object_meta(&object_meta())),
-        rules: Arc::new(rules),
         has_status: version.pointer("/subresources/status").is_some_and(|status| !status.is_null()),
         scale,
         columns,
@@ -118,14 +116,14 @@ fn read(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> O
     })
 }
 
-fn schema(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> Option<(Schema, Rules)> {
+fn schema(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> Option<Schema> {
     let Some(openapi) = version.pointer("/schema/openAPIV3Schema").filter(|openapi| openapi.is_object()) else {
         let at = format!("spec.versions[{}].schema.openAPIV3Schema", places.index);
         errors.push(FieldError::required(at, ""));
         return None;
     };
     let at = format!("{}.openAPIV3Schema", places.of("schema", "validation"));
-    match Schema::with_rules(openapi) {
+    match Schema::from_openapi(openapi) {
         Ok(read) => Some(read),
         Err(wrong) => {
             errors.extend(wrong.into_iter().map(|error| FieldError {
@@ -141,25 +139,21 @@ fn schema(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) ->
 fn scale(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> Option<ScalePaths> {
     let scale = version.pointer("/subresources/scale").filter(|scale| !scale.is_null())?;
     let at = format!("{}.scale", places.of("subresources", "subresources"));
-    let mut path = |field: &str, roots: &[&str], where_: &str| {
+    let mut path = |field: &str, roots: &[&str], place: &str, required: bool| {
         let path = text(scale, &format!("/{field}"));
+        let at = format!("{at}.{field}");
         if path.is_empty() {
+            errors.extend(required.then(|| FieldError::required(at, "")));
             return None;
         }
-        if !roots.iter().any(|root| path.starts_with(&format!("{root}."))) || path.contains(['[', ']']) {
-            let why = format!("should be a json path under {where_}");
-            errors.push(FieldError::invalid(format!("{at}.{field}"), &path.into(), &why));
+        if !roots.iter().any(|root| path.starts_with(root)) || path.contains(['[', ']']) {
+            errors.push(FieldError::invalid(at, &path.into(), &format!("should be a json path under {place}")));
         }
         Some(path.replace('.', "/"))
     };
-    let spec_replicas = path("specReplicasPath", &[".spec"], ".spec");
-    let status_replicas = path("statusReplicasPath", &[".status"], ".status");
-    let label_selector = path("labelSelectorPath", &[".spec", ".status"], "either .spec or .status");
-    for (field, path) in [("specReplicasPath", &spec_replicas), ("statusReplicasPath", &status_replicas)] {
-        if path.is_none() {
-            errors.push(FieldError::required(format!("{at}.{field}"), ""));
-        }
-    }
+    let spec_replicas = path("specReplicasPath", &[".spec."], ".spec", true);
+    let status_replicas = path("statusReplicasPath", &[".status."], ".status", true);
+    let label_selector = path("labelSelectorPath", &[".spec.", ".status."], "either .spec or .status", false);
     Some(ScalePaths { replicas: spec_replicas?, status_replicas: status_replicas?, selector: label_selector })
 }
 
@@ -167,40 +161,26 @@ fn columns(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -
     const TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
     const FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
     let list = places.of("additionalPrinterColumns", "additionalPrinterColumns");
-    let mut columns = Vec::new();
-    for (index, column) in version["additionalPrinterColumns"].as_array().into_iter().flatten().enumerate() {
-        let at = |field: &str| format!("{list}[{index}].{field}");
-        let text = |field: &str| text(column, &format!("/{field}")).to_owned();
-        let column = Column {
-            name: text("name"),
-            kind: text("type"),
-            format: text("format"),
-            description: text("description"),
-            priority: column["priority"].as_i64().unwrap_or_default(),
-            json_path: text("jsonPath"),
-        };
-        if column.name.is_empty() {
-            errors.push(FieldError::required(at("name"), ""));
-        }
+    let columns = object::list(version, "/additionalPrinterColumns").iter();
+    let columns: Vec<Column> = columns.map(|column| Column::deserialize(column).unwrap_or_default()).collect();
+    for (index, Column { name, kind, format, json_path, .. }) in columns.iter().enumerate() {
+        let is_path = json_path.starts_with('.');
         let types = format!("must be one of {}", TYPES.join(","));
-        match column.kind.as_str() {
-            "" => errors.push(FieldError::required(at("type"), &types)),
-            kind if TYPES.contains(&kind) => {}
-            kind => errors.push(FieldError::invalid(at("type"), &kind.into(), &types)),
-        }
-        if !column.format.is_empty() && !FORMATS.contains(&column.format.as_str()) {
-            let why = format!("must be one of {}", FORMATS.join(","));
-            errors.push(FieldError::invalid(at("format"), &column.format.as_str().into(), &why));
-        }
-        match column.json_path.as_str() {
-            "" => errors.push(FieldError::required(at("JSONPath"), "")),
-            path if path.starts_with('.') => {}
-            path => {
-                let why = "must be a simple json path starting with .";
-                errors.push(FieldError::invalid(at("JSONPath"), &path.into(), why));
+        let formats = format!("must be one of {}", FORMATS.join(","));
+        let checks = [
+            ("name", name, true, "", ""),
+            ("type", kind, TYPES.contains(&kind.as_str()), &types, &types),
+            ("format", format, format.is_empty() || FORMATS.contains(&format.as_str()), "", &formats),
+            ("JSONPath", json_path, is_path, "", "must be a simple json path starting with ."),
+        ];
+        for (field, value, right, missing, wrong) in checks {
+            let at = format!("{list}[{index}].{field}");
+            if value.is_empty() && field != "format" {
+                errors.push(FieldError::required(at, missing));
+            } else if !right {
+                errors.push(FieldError::invalid(at, &value.as_str().into(), wrong));
             }
         }
-        columns.push(column);
     }
     columns
 }
@@ -208,42 +188,33 @@ fn columns(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -
 fn selectable(places: &Places<'_>, version: &Value, schema: &Schema, errors: &mut Vec<FieldError>) -> Vec<String> {
     let list = places.of("selectableFields", "selectableFields");
     let mut fields: Vec<String> = Vec::new();
-    for (index, field) in version["selectableFields"].as_array().into_iter().flatten().enumerate() {
+    for (index, field) in object::list(version, "/selectableFields").iter().enumerate() {
         let at = format!("{list}[{index}].jsonPath");
         let path = text(field, "/jsonPath");
-        let Some(dotted) = path.strip_prefix('.') else {
-            if path.is_empty() {
+        let dotted = path.trim_start_matches('.').to_owned();
+        let found = dotted.split('.').try_fold(schema, |schema, field| schema.properties.get(field).map(|it| &**it));
+        let found = found.filter(|_| path.starts_with('.') && !dotted.starts_with("metadata."));
+        let why = match found.map(|found| found.kind) {
+            _ if path.is_empty() => {
                 errors.push(FieldError::required(at, ""));
-            } else {
-                let why = format!("is an invalid path: expected [ or . but got: {}", first_word(path));
-                errors.push(FieldError::invalid(at, &path.into(), &why));
+                continue;
             }
-            continue;
+            _ if fields.contains(&dotted) => {
+                errors.push(FieldError::duplicate(at, &path.into()));
+                continue;
+            }
+            _ if path.contains('[') => "is an invalid path: array notation is not allowed",
+            None => "is an invalid path: does not refer to a valid field",
+            Some(Type::String | Type::Boolean | Type::Integer) => {
+                fields.push(dotted);
+                continue;
+            }
+            Some(_) => {
+                "must point to a field of type string, boolean or integer. Enum string fields and strings with formats \
+                 are allowed."
+            }
         };
-        if path.contains('[') {
-            errors.push(FieldError::invalid(at, &path.into(), "is an invalid path: array notation is not allowed"));
-        } else if fields.iter().any(|field| field == dotted) {
-            errors.push(FieldError::duplicate(at, &path.into()));
-        } else {
-            match dotted.split('.').try_fold(schema, |schema, field| schema.properties.get(field).map(|it| &**it)) {
-                Some(found) if !dotted.starts_with("metadata.") => {
-                    if !matches!(found.kind, Type::String | Type::Boolean | Type::Integer) {
-                        let why = "must point to a field of type string, boolean or integer. Enum string fields and strings \
-                                   with formats are allowed.";
-                        errors.push(FieldError::invalid(at, &path.into(), why));
-                    }
-                }
-                _ => {
-                    let why = "is an invalid path: does not refer to a valid field";
-                    errors.push(FieldError::invalid(at, &path.into(), why));
-                }
-            }
-            fields.push(dotted.to_owned());
-        }
+        errors.push(FieldError::invalid(at, &path.into(), why));
     }
     fields
-}
-
-fn first_word(path: &str) -> &str {
-    path.split(['.', '[']).next().unwrap_or_default()
 }

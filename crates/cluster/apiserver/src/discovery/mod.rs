@@ -11,11 +11,9 @@ use std::sync::Arc;
 
 pub use aggregated::{aggregated, aggregated_content_type};
 pub use legacy::{api_versions, group, group_list, resource_list};
-pub use order::version_priority;
-pub use version::{GIT_VERSION, version};
+pub use version::version;
 
 use crate::schema::Schema;
-use crate::table::Column;
 
 /// One served resource in one version, in plain data.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,8 +31,6 @@ pub struct Served {
     pub subresources: Vec<Subresource>,
     /// By a CRD; or as one: Kubernetes has no strategic merge for it.
     pub custom: bool,
-    /// A custom kind's printer columns.
-    pub columns: Option<Vec<Column>>,
     pub schema: Arc<Schema>,
 }
 
@@ -50,8 +46,16 @@ pub struct Subresource {
 
 impl Served {
     /// `apps/v1`, or `v1` in the core group.
-    pub fn group_version(&self) -> String {
+    pub fn api_version(&self) -> String {
         join(&self.group, &self.version)
+    }
+}
+
+impl Subresource {
+    /// `foreign` is the group of the kind if it is not the resource's.
+    pub fn new(name: &str, kind: &str, foreign: Option<&str>, verbs: &[&'static str]) -> Self {
+        let foreign = foreign.map(|group| (group.to_owned(), "v1".to_owned()));
+        Self { name: name.to_owned(), kind: kind.to_owned(), foreign, verbs: verbs.to_vec() }
     }
 }
 

@@ -78,6 +78,9 @@ impl Call {
         if let Some(review) = self.resource.review {
             return self.review(review);
         }
+        if let Some(warning) = self.resource.custom.as_ref().and_then(|version| version.deprecation.as_ref()) {
+            self.warn(warning);
+        }
         let verb = self.target.verb;
         match (self.target.subresource.as_str(), verb) {
             ("" | "status", Verb::Get) => self.get(),

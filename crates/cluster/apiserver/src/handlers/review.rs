@@ -19,16 +19,9 @@ impl Call {
         let (rules, now) = (self.api.rules(), self.api.now().as_second());
         let answered = match review {
             Review::SubjectAccess => reviews::subject_access_review(&rules, asked)?,
-            Review::LocalSubjectAccess => reviews::local_subject_access_review(&rules, &self.target.namespace, asked)?,
             Review::SelfSubjectAccess => reviews::self_subject_access_review(&rules, &self.user, asked)?,
             Review::SelfSubjectRules => reviews::self_subject_rules_review(&rules, &self.user, &asked)?,
             Review::SelfSubject => reviews::self_subject_review(&self.user, now),
-            Review::Token => {
-                let view = self.api.store.view();
-                reviews::token_review(&self.api.tokens, asked, now, &|resource, namespace, name| {
-                    self.api.looked_up(&view, resource, namespace, name)
-                })?
-            }
         };
         Ok(answer::json(StatusCode::CREATED, &answered))
     }

@@ -11,9 +11,11 @@ use serde_json::{Value, json};
 use super::Call;
 use crate::access::{RBAC_GROUP, escalation};
 use crate::admission::{self, Operation};
+use crate::definitions::{self, DEFINITIONS};
 use crate::object;
 use crate::ownership::{self, FieldSet, Tracked, Writer};
 use crate::patch;
+use crate::random;
 use crate::schema;
 use crate::status::{FieldError, Result, Status};
 use crate::store::{CommitError, Expect, Key, Stored, Write};
@@ -193,14 +195,14 @@ impl Call {
         let generated = object::text(object, "/metadata/generateName").to_owned();
         let name = match (object::name(object), generated.as_str()) {
             ("", "") => String::new(),
-            ("", stem) => format!("{}{}", stem.chars().take(58).collect::<String>(), self.api.random_suffix()),
+            ("", stem) => format!("{}{}", stem.chars().take(58).collect::<String>(), random::suffix()),
             (name, _) => name.to_owned(),
         };
         if name.is_empty() {
             let missing = FieldError::required("metadata.name", "name or generateName is required");
             return Err(self.invalid("", &[missing]));
         }
-        let (uid, now) = (self.api.new_uid(), self.now.clone());
+        let (uid, now) = (random::uid(), self.now.clone());
         let metadata = object::metadata_mut(object);
         metadata.insert("name".to_owned(), name.into());
         if self.resource.namespaced {
@@ -242,17 +244,9 @@ impl Call {
             );
             return Err(Status::conflict(self.resource.group_resource(), &self.target.name, &why));
         }
-        const KEPT: [&str; 8] = [
-            "name",
-            "namespace",
-            "uid",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "generation",
-            "resourceVersion",
-        ];
-        for field in KEPT {
+        let kept = "name namespace uid creationTimestamp deletionTimestamp deletionGracePeriodSeconds generation \
+            resourceVersion";
+        for field in kept.split(' ') {
             let kept = current.pointer(&format!("/metadata/{field}")).cloned();
             let metadata = object::metadata_mut(new);
             match kept {
@@ -366,10 +360,13 @@ impl Call {
                 }
             }
         }
-        match errors.is_empty() {
-            true => Ok(()),
-            false => Err(self.invalid(name, &errors)),
+        if !errors.is_empty() {
+            return Err(self.invalid(name, &errors));
         }
+        if self.resource.stored_as() == DEFINITIONS {
+            definitions::warnings(new).into_iter().for_each(|warning| self.warn(warning));
+        }
+        Ok(())
     }
 
     /// Nobody gives a right that they do not have.

@@ -3,10 +3,11 @@
 //! A named type's component has no description and no patch strategy: in the tree both belong to the field that uses
 //! the type.
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::discovery::Served;
-use crate::schema::{ListType, PatchStrategy, Rule, Schema, Type};
+use crate::schema::{Limits, ListType, PatchStrategy, Schema, Type};
 
 #[derive(Default)]
 pub(super) struct Components {
@@ -74,25 +75,7 @@ impl Components {
 
     fn add_limits(&mut self, body: &mut Map<String, Value>, schema: &Schema) {
         let limits = &schema.limits;
-        let mut add = |name: &str, value: Option<Value>| {
-            if let Some(value) = value {
-                body.insert(name.to_owned(), value);
-            }
-        };
-        add("pattern", limits.pattern.as_deref().map(Value::from));
-        add("enum", (!limits.allowed.is_empty()).then(|| limits.allowed.as_slice().into()));
-        add("minimum", limits.minimum.map(as_number));
-        add("maximum", limits.maximum.map(as_number));
-        add("exclusiveMinimum", limits.exclusive_minimum.then_some(Value::Bool(true)));
-        add("exclusiveMaximum", limits.exclusive_maximum.then_some(Value::Bool(true)));
-        add("multipleOf", limits.multiple_of.map(as_number));
-        add("minLength", limits.min_length.map(Value::from));
-        add("maxLength", limits.max_length.map(Value::from));
-        add("minItems", limits.min_items.map(Value::from));
-        add("maxItems", limits.max_items.map(Value::from));
-        add("uniqueItems", limits.unique_items.then_some(Value::Bool(true)));
-        add("minProperties", limits.min_properties.map(Value::from));
-        add("maxProperties", limits.max_properties.map(Value::from));
+        add_set(body, &Limits { format: String::new(), ..limits.clone() });
         for (name, schemas) in [("allOf", &limits.all_of), ("anyOf", &limits.any_of), ("oneOf", &limits.one_of)] {
             if !schemas.is_empty() {
                 let schemas: Vec<Value> = schemas.iter().map(|schema| self.used(schema)).collect();
@@ -129,31 +112,21 @@ fn add_type(body: &mut Map<String, Value>, schema: &Schema) {
     if !format.is_empty() && format != "quantity" {
         body.insert("format".to_owned(), format.into());
     }
-    let kind = match schema.kind {
+    match schema.kind {
         // Quantities are texts or numbers; kubectl shows a type without a `type` by its name.
         _ if format == "quantity" => {
             body.insert("oneOf".to_owned(), json!([{"type": "string"}, {"type": "number"}]));
-            return;
         }
         Type::IntOrString if schema.name.is_empty() => {
             body.insert("anyOf".to_owned(), json!([{"type": "integer"}, {"type": "string"}]));
             body.insert("x-kubernetes-int-or-string".to_owned(), true.into());
-            return;
         }
         Type::IntOrString => {
             body.insert("format".to_owned(), "int-or-string".into());
             body.insert("oneOf".to_owned(), json!([{"type": "integer"}, {"type": "string"}]));
-            return;
         }
-        Type::Any => return,
-        Type::Object => "object",
-        Type::Array => "array",
-        Type::String => "string",
-        Type::Integer => "integer",
-        Type::Number => "number",
-        Type::Boolean => "boolean",
-    };
-    body.insert("type".to_owned(), kind.into());
+        kind => body.extend(kind.name().map(|name| ("type".to_owned(), name.into()))),
+    }
     if schema.nullable {
         body.insert("nullable".to_owned(), true.into());
     }
@@ -182,7 +155,12 @@ fn add_extensions(body: &mut Map<String, Value>, schema: &Schema) {
         }
     }
     if !schema.rules.is_empty() {
-        add("validations", schema.rules.iter().map(rule).collect());
+        let rules = schema.rules.iter().map(|rule| {
+            let mut written = Map::new();
+            add_set(&mut written, rule);
+            Value::Object(written)
+        });
+        add("validations", rules.collect());
     }
 }
 
@@ -200,29 +178,17 @@ fn add_patch_strategy(body: &mut Map<String, Value>, patch: &PatchStrategy) {
     }
 }
 
-fn rule(rule: &Rule) -> Value {
-    let mut body = Map::new();
-    for (name, text) in [
-        ("rule", &rule.rule),
-        ("message", &rule.message),
-        ("messageExpression", &rule.message_expression),
-        ("reason", &rule.reason),
-        ("fieldPath", &rule.field_path),
-    ] {
-        if !text.is_empty() {
-            body.insert(name.to_owned(), text.as_str().into());
-        }
+/// Adds the fields that are set.
+fn add_set(body: &mut Map<String, Value>, fields: &impl Serialize) {
+    let is_set = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    };
+    if let Ok(Value::Object(fields)) = serde_json::to_value(fields) {
+        body.extend(fields.into_iter().filter(|(_, value)| is_set(value)));
     }
-    if rule.optional_old_self {
-        body.insert("optionalOldSelf".to_owned(), true.into());
-    }
-    Value::Object(body)
-}
-
-/// Whole numbers without a fraction: `3`, not `3.0`.
-fn as_number(number: f64) -> Value {
-    let whole = number as i64;
-    if whole as f64 == number { whole.into() } else { number.into() }
 }
 
 #[cfg(test)]
@@ -297,7 +263,7 @@ mod tests {
     #[test]
     fn a_custom_kind_is_named_by_its_group_and_written_out() {
         let mut count = Schema { kind: Type::Integer, default: Some(json!(3)), ..Schema::default() };
-        count.limits.minimum = Some(1.0);
+        count.limits.minimum = Some(1.into());
         count.limits.format = "int32".to_owned();
         let either = Schema { kind: Type::IntOrString, ..Schema::default() };
         let root = object([("n", Arc::new(count)), ("q", Arc::new(either))]);

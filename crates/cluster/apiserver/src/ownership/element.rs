@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::go_json;
+use crate::go_text;
 
 /// Ordered as Kubernetes orders them: fields, then keys, values, indices.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +42,7 @@ impl Scalar {
     fn to_json(&self) -> String {
         match self {
             Self::Integer(number) => number.to_string(),
-            Self::Text(text) => go_json::print(&Value::from(text.as_str())),
+            Self::Text(text) => go_text::json(&Value::from(text.as_str())),
             Self::Boolean(value) => value.to_string(),
             Self::Other(json) => json.clone(),
         }
@@ -88,7 +88,7 @@ impl Element {
         match self {
             Self::Field(name) => format!("f:{name}"),
             Self::Key(fields) => {
-                let name = |name: &str| go_json::print(&Value::from(name));
+                let name = |name: &str| go_text::json(&Value::from(name));
                 let fields: Vec<String> =
                     fields.iter().map(|(key, value)| format!("{}:{}", name(key), value.to_json())).collect();
                 format!("k:{{{}}}", fields.join(","))

@@ -58,18 +58,6 @@ impl FieldSet {
         self.nodes.is_empty()
     }
 
-    pub fn contains(&self, path: &[Element]) -> bool {
-        let Some((last, parents)) = path.split_last() else { return false };
-        let mut set = self;
-        for element in parents {
-            match set.nodes.get(element) {
-                Some(node) => set = &node.below,
-                None => return false,
-            }
-        }
-        set.has(last)
-    }
-
     pub(super) fn has(&self, element: &Element) -> bool {
         self.nodes.get(element).is_some_and(|node| node.member)
     }

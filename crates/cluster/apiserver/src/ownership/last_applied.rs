@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
+use super::Tracked;
 use super::compare::Comparison;
 use super::field_set::FieldSet;
 use super::fields_of::fields_of;
 use super::place::Place;
 use super::validate::validate;
-use super::{Tracked, go_json};
-use crate::object;
+use crate::{go_text, object};
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -40,6 +40,6 @@ pub(super) fn keep_current(object: &mut Value, applied: &Value) {
     if let Some(annotations) = applied.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         annotations.remove(ANNOTATION);
     }
-    let text = format!("{}\n", go_json::print(&applied));
+    let text = format!("{}\n", go_text::json(&applied));
     object["metadata"]["annotations"][ANNOTATION] = Value::from(text);
 }

@@ -11,7 +11,6 @@ mod conflict;
 mod element;
 mod field_set;
 mod fields_of;
-mod go_json;
 mod last_applied;
 mod managed;
 mod merge;
@@ -23,7 +22,6 @@ mod validate;
 mod tests;
 
 pub use apply::apply;
-pub use element::{Element, Scalar};
 pub use field_set::FieldSet;
 pub use update::{keep_times, track_update};
 

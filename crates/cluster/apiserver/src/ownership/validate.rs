@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::element::Element;
 use super::place::{Form, Place};
-use crate::patch::go_text;
+use crate::go_text;
 use crate::schema::Type;
 
 /// All mistakes as one text, empty of them if there is none.

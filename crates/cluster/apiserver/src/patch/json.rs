@@ -5,7 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{MAX_DEPTH, go_text};
+use super::MAX_DEPTH;
+use crate::go_text;
 use crate::status::{FieldError, Result, Status};
 
 const MAX_OPERATIONS: usize = 10_000;

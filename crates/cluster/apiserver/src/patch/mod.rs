@@ -3,7 +3,6 @@
 //! Pure functions from an object and a patch to the patched object. They refuse with Kubernetes' words; whether the
 //! result is a valid object is for others to say. The fourth patch, server-side apply, is in [`crate::ownership`].
 
-pub(crate) mod go_text;
 mod json;
 mod merge;
 mod strategic;
@@ -14,6 +13,7 @@ pub use strategic::strategic;
 
 use serde_json::{Map, Value};
 
+use crate::go_text;
 use crate::status::{Result, Status};
 
 /// The deepest object that a patch may make: what serde_json still reads back from the store.

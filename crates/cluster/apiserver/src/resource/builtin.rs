@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Behaviour, NameRule, Resource, Review, ScalePaths};
+use super::{ALL_VERBS, Behaviour, NameRule, Resource, Review, STATUS_VERBS, ScalePaths};
 use crate::definitions;
 use crate::discovery::{Served, Subresource};
-use crate::schema::{self, Schema};
+use crate::schema;
 use crate::selector::SelectableFields;
 use crate::strategy::{self, claim, deployment, pod, service};
 use crate::table::Printer;
@@ -63,8 +63,6 @@ impl Row {
     }
 }
 
-const ALL_VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const AUTHORIZATION: &str = "authorization.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -73,6 +71,7 @@ const SNAPSHOTS: &str = "snapshot.storage.k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
 const SEGMENT: Behaviour = Behaviour { name: NameRule::Segment, ..PLAIN };
+const WEBHOOKS: Behaviour = Behaviour { default: strategy::webhooks, validate: strategy::validate_webhooks, ..COUNTED };
 const BINDING: Behaviour = Behaviour { immutable: &["/roleRef"], ..SEGMENT };
 
 const ROWS: &[Row] = &[
@@ -123,19 +122,18 @@ const ROWS: &[Row] = &[
         immutable: &["/spec/selector"],
         ..COUNTED
     }),
-    row(ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", &[])
-        .cluster()
-        .acts(Behaviour { default: strategy::webhooks, ..COUNTED }),
-    row(ADMISSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", &[])
-        .cluster()
-        .acts(Behaviour { default: strategy::webhooks, ..COUNTED }),
+    row(ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", &[]).cluster().acts(WEBHOOKS),
+    row(ADMISSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", &[]).cluster().acts(WEBHOOKS),
     row("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", &["crd", "crds"])
         .cluster()
         .status()
-        .acts(Behaviour { default: crate::crd::default_crd, validate: definitions::validate, ..COUNTED }),
+        .acts(Behaviour {
+            default: crate::crd::default_crd,
+            validate: definitions::validate,
+            immutable: &["/spec/group", "/spec/scope", "/spec/names/kind", "/spec/names/plural"],
+            ..COUNTED
+        }),
     row(AUTHENTICATION, "SelfSubjectReview", "selfsubjectreviews", &[]).cluster().asks(Review::SelfSubject),
-    row(AUTHENTICATION, "TokenReview", "tokenreviews", &[]).cluster().asks(Review::Token),
-    row(AUTHORIZATION, "LocalSubjectAccessReview", "localsubjectaccessreviews", &[]).asks(Review::LocalSubjectAccess),
     row(AUTHORIZATION, "SelfSubjectAccessReview", "selfsubjectaccessreviews", &[])
         .cluster()
         .asks(Review::SelfSubjectAccess),
@@ -173,7 +171,6 @@ pub(super) fn all() -> Vec<Resource> {
 }
 
 fn resource(row: &Row) -> Resource {
-    let schema: Arc<Schema> = schema::builtin(row.group, "v1", row.kind).unwrap_or_default();
     let scales = matches!(row.plural, "deployments" | "replicasets");
     let in_all = matches!(row.plural, "pods" | "services" | "deployments" | "replicasets");
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -190,16 +187,10 @@ fn resource(row: &Row) -> Resource {
         subresources: subresources(row, scales),
         // Kubernetes serves these from a CRD.
         custom: row.group == SNAPSHOTS,
-        columns: None,
-        schema: schema.clone(),
+        schema: schema::builtin(row.group, "v1", row.kind).unwrap_or_default(),
     };
     Resource {
-        group: row.group.to_owned(),
-        version: "v1".to_owned(),
-        kind: row.kind.to_owned(),
-        plural: row.plural.to_owned(),
-        namespaced: row.namespaced,
-        schema,
+        served: Arc::new(served),
         has_status: row.has_status,
         scale: scales.then(|| ScalePaths {
             replicas: "/spec/replicas".to_owned(),
@@ -208,7 +199,6 @@ fn resource(row: &Row) -> Resource {
         }),
         behaviour: row.behaviour,
         printer: Printer::of_builtin(row.group, row.kind),
-        served: Arc::new(served),
         blank: blank(row),
         selectable: SelectableFields::of_builtin(row.group, row.kind),
         custom: None,
@@ -246,39 +236,24 @@ fn blank(row: &Row) -> Value {
 
 fn subresources(row: &Row, scales: bool) -> Vec<Subresource> {
     let mut all = Vec::new();
+    let mut add = |name, kind, foreign, verbs: &[&'static str]| all.push(Subresource::new(name, kind, foreign, verbs));
     if row.has_status {
-        let kind = row.kind.to_owned();
-        all.push(Subresource { name: "status".to_owned(), kind, foreign: None, verbs: vec!["get", "patch", "update"] });
+        add("status", row.kind, None, &STATUS_VERBS);
     }
-    let own = |name: &str, kind: &str, foreign: Option<&str>, verb| Subresource {
-        name: name.to_owned(),
-        kind: kind.to_owned(),
-        foreign: foreign.map(|group| (group.to_owned(), "v1".to_owned())),
-        verbs: vec![verb],
-    };
     match (row.group, row.plural) {
         ("", "pods") => {
-            for name in ["attach", "exec"] {
-                let mut session =
-                    own(name, if name == "exec" { "PodExecOptions" } else { "PodAttachOptions" }, None, "create");
-                session.verbs.push("get");
-                all.push(session);
-            }
-            all.push(own("binding", "Binding", None, "create"));
-            all.push(own("log", row.kind, None, "get"));
-            all.push(own("eviction", "Eviction", Some("policy"), "create"));
+            add("attach", "PodAttachOptions", None, &["create", "get"]);
+            add("exec", "PodExecOptions", None, &["create", "get"]);
+            add("binding", "Binding", None, &["create"]);
+            add("log", row.kind, None, &["get"]);
+            add("eviction", "Eviction", Some("policy"), &["create"]);
         }
-        ("", "namespaces") => all.push(own("finalize", row.kind, None, "update")),
-        ("", "serviceaccounts") => all.push(own("token", "TokenRequest", Some(AUTHENTICATION), "create")),
+        ("", "namespaces") => add("finalize", row.kind, None, &["update"]),
+        ("", "serviceaccounts") => add("token", "TokenRequest", Some(AUTHENTICATION), &["create"]),
         _ => {}
     }
     if scales {
-        all.push(Subresource {
-            name: "scale".to_owned(),
-            kind: "Scale".to_owned(),
-            foreign: Some(("autoscaling".to_owned(), "v1".to_owned())),
-            verbs: vec!["get", "patch", "update"],
-        });
+        add("scale", "Scale", Some("autoscaling"), &STATUS_VERBS);
     }
     all
 }

@@ -4,36 +4,34 @@
 mod builtin;
 mod kinds;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::crd::Version;
 use crate::discovery::Served;
-use crate::schema::Schema;
 use crate::selector::SelectableFields;
 use crate::status::{FieldError, GroupResource};
 use crate::table::Printer;
 
 pub use kinds::Kinds;
 
+pub const ALL_VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+/// Of `status` and `scale`.
+pub const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
+
 /// One resource as it is served in one version.
 #[derive(Clone)]
 pub struct Resource {
-    pub group: String,
-    pub version: String,
-    pub kind: String,
-    pub plural: String,
-    pub namespaced: bool,
-    pub schema: Arc<Schema>,
+    /// Names, scope and schema, as it is discovered.
+    pub served: Arc<Served>,
     /// Status is written only through its own subresource, and `generation` counts changes of the rest.
     pub has_status: bool,
     /// JSON pointers of what `/scale` shows and sets.
     pub scale: Option<ScalePaths>,
     pub behaviour: Behaviour,
     pub printer: Printer,
-    /// As it is discovered.
-    pub served: Arc<Served>,
     /// A new object before anything is set, for who-owns-what: see `ownership::Tracked`.
     pub blank: Value,
     pub selectable: SelectableFields,
@@ -47,11 +45,9 @@ pub struct Resource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Review {
     SubjectAccess,
-    LocalSubjectAccess,
     SelfSubjectAccess,
     SelfSubjectRules,
     SelfSubject,
-    Token,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -99,6 +95,14 @@ impl Behaviour {
     }
 }
 
+impl Deref for Resource {
+    type Target = Served;
+
+    fn deref(&self) -> &Served {
+        &self.served
+    }
+}
+
 impl Resource {
     pub fn is_custom(&self) -> bool {
         self.custom.is_some()
@@ -111,12 +115,5 @@ impl Resource {
     /// The resource's name in the store and in access rules' messages: `deployments.apps`.
     pub fn stored_as(&self) -> String {
         self.group_resource().to_string()
-    }
-
-    pub fn api_version(&self) -> String {
-        match self.group.as_str() {
-            "" => self.version.clone(),
-            group => format!("{group}/{}", self.version),
-        }
     }
 }

@@ -12,11 +12,12 @@ use k8s_openapi::api::{
     policy, rbac, scheduling, storage,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions;
+use k8s_openapi::schemars::JsonSchema;
 use k8s_openapi::schemars::generate::SchemaSettings;
-use k8s_openapi::schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-use super::{ListType, Schema, Type, lists};
+use super::{Schema, Type, lists};
+use crate::object::text;
 
 const PROPS: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -53,51 +54,39 @@ pub(super) fn expand(schema: &Schema) -> &Schema {
 
 impl Builtins {
     fn make() -> Self {
-        let mut generator = SettingsGenerator::default();
+        let mut generator = SchemaSettings::default().into_generator();
+        let mut names: Vec<(GroupVersionKind, String)> = Vec::new();
+        macro_rules! add {
+            ($($group:ident: $($kind:ident)*;)*) => {$($({
+                type Kind = $group::v1::$kind;
+                generator.subschema_for::<Kind>();
+                let kind = (Kind::GROUP.to_owned(), Kind::VERSION.to_owned(), Kind::KIND.to_owned());
+                names.push((kind, Kind::schema_name().into_owned()));
+            })*)*};
+        }
         // TokenRequest, Binding, Eviction and Scale have no path of their own, only subresources.
-        generator.add::<core::v1::Binding>();
-        generator.add::<core::v1::ConfigMap>();
-        generator.add::<core::v1::Endpoints>();
-        generator.add::<core::v1::Event>();
-        generator.add::<core::v1::Namespace>();
-        generator.add::<core::v1::Node>();
-        generator.add::<core::v1::PersistentVolume>();
-        generator.add::<core::v1::PersistentVolumeClaim>();
-        generator.add::<core::v1::Pod>();
-        generator.add::<core::v1::Secret>();
-        generator.add::<core::v1::Service>();
-        generator.add::<core::v1::ServiceAccount>();
-        generator.add::<admissionregistration::v1::MutatingWebhookConfiguration>();
-        generator.add::<admissionregistration::v1::ValidatingWebhookConfiguration>();
-        generator.add::<apiextensions::v1::CustomResourceDefinition>();
-        generator.add::<apps::v1::Deployment>();
-        generator.add::<apps::v1::ReplicaSet>();
-        generator.add::<authentication::v1::SelfSubjectReview>();
-        generator.add::<authentication::v1::TokenRequest>();
-        generator.add::<authentication::v1::TokenReview>();
-        generator.add::<authorization::v1::SelfSubjectAccessReview>();
-        generator.add::<authorization::v1::SelfSubjectRulesReview>();
-        generator.add::<authorization::v1::SubjectAccessReview>();
-        generator.add::<autoscaling::v1::Scale>();
-        generator.add::<coordination::v1::Lease>();
-        generator.add::<discovery::v1::EndpointSlice>();
-        generator.add::<events::v1::Event>();
-        generator.add::<policy::v1::Eviction>();
-        generator.add::<rbac::v1::ClusterRole>();
-        generator.add::<rbac::v1::ClusterRoleBinding>();
-        generator.add::<rbac::v1::Role>();
-        generator.add::<rbac::v1::RoleBinding>();
-        generator.add::<scheduling::v1::PriorityClass>();
-        generator.add::<storage::v1::CSIDriver>();
-        generator.add::<storage::v1::CSINode>();
-        generator.add::<storage::v1::StorageClass>();
-        generator.add::<storage::v1::VolumeAttachment>();
-
-        let mut types = Types { definitions: generator.0.take_definitions(false), done: BTreeMap::new() };
+        add! {
+            admissionregistration: MutatingWebhookConfiguration ValidatingWebhookConfiguration;
+            apiextensions: CustomResourceDefinition;
+            apps: Deployment ReplicaSet;
+            authentication: SelfSubjectReview TokenRequest;
+            authorization: SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview;
+            autoscaling: Scale;
+            coordination: Lease;
+            core: Binding ConfigMap Endpoints Event Namespace Node PersistentVolume PersistentVolumeClaim Pod Secret
+                Service ServiceAccount;
+            discovery: EndpointSlice;
+            events: Event;
+            policy: Eviction;
+            rbac: ClusterRole ClusterRoleBinding Role RoleBinding;
+            scheduling: PriorityClass;
+            storage: CSIDriver CSINode StorageClass VolumeAttachment;
+        }
+        let mut types = Types { definitions: generator.take_definitions(false), done: BTreeMap::new() };
         let object_meta = types.named(OBJECT_META);
         let props = Arc::new(types.define(PROPS));
         let mut kinds: BTreeMap<GroupVersionKind, Arc<Schema>> =
-            generator.1.into_iter().map(|(kind, name)| (kind, types.named(&name))).collect();
+            names.into_iter().map(|(kind, name)| (kind, types.named(&name))).collect();
         for (kind, schema) in snapshot_kinds() {
             let schema = Arc::new(schema.with_object_meta(&object_meta));
             kinds.insert((SNAPSHOT_GROUP.to_owned(), "v1".to_owned(), kind), schema);
@@ -112,23 +101,6 @@ fn snapshot_kinds() -> impl Iterator<Item = (String, Schema)> {
         let schema = Schema::from_openapi(&openapi).expect("our own schemas are structural");
         (kind, schema)
     })
-}
-
-/// Collects the definitions of all kinds, and which definition each kind is.
-struct SettingsGenerator(SchemaGenerator, Vec<(GroupVersionKind, String)>);
-
-impl Default for SettingsGenerator {
-    fn default() -> Self {
-        Self(SchemaSettings::default().into_generator(), Vec::new())
-    }
-}
-
-impl SettingsGenerator {
-    fn add<K: Resource + JsonSchema>(&mut self) {
-        self.0.subschema_for::<K>();
-        let kind = (K::GROUP.to_owned(), K::VERSION.to_owned(), K::KIND.to_owned());
-        self.1.push((kind, K::schema_name().into_owned()));
-    }
 }
 
 /// Turns definitions into trees, each once.
@@ -175,47 +147,21 @@ impl Types {
     }
 
     fn node(&mut self, node: &Value) -> Schema {
-        let text = |key: &str| node.get(key).and_then(Value::as_str).unwrap_or_default();
-        let mut schema = match text("$ref").rsplit('/').next() {
+        let mut schema = match text(node, "/$ref").rsplit('/').next() {
             Some(name) if !name.is_empty() => Schema::clone(&self.named(name)),
             _ => Schema::default(),
         };
-        if !text("description").is_empty() {
-            schema.description = text("description").to_owned();
+        if !text(node, "/format").is_empty() {
+            schema.limits.format = text(node, "/format").to_owned();
         }
-        if !text("format").is_empty() {
-            schema.limits.format = text("format").to_owned();
-        }
-        match text("type") {
-            "object" => schema.kind = Type::Object,
-            "array" => (schema.kind, schema.list) = (Type::Array, ListType::Atomic),
-            "string" => schema.kind = Type::String,
-            "integer" => schema.kind = Type::Integer,
-            "number" => schema.kind = Type::Number,
-            "boolean" => schema.kind = Type::Boolean,
-            _ => {}
-        }
-        if node.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) {
-            schema.kind = Type::IntOrString;
-        }
-        for (field, property) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
-            let property = Arc::new(self.node(property));
-            schema.properties.insert(field.clone(), property);
-        }
-        if let Some(items) = node.get("items") {
-            schema.items = Some(Arc::new(self.node(items)));
-        }
-        if let Some(values) = node.get("additionalProperties") {
-            schema.additional = Some(Arc::new(self.node(values)));
-        }
-        let required = node.get("required").and_then(Value::as_array).into_iter().flatten();
-        schema.required.extend(required.filter_map(Value::as_str).map(str::to_owned));
+        schema.read_structure(node, &mut |below| self.node(below));
         schema
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::ListType;
     use super::super::PatchStrategy;
     use super::*;
 
@@ -251,7 +197,7 @@ mod tests {
             lists::apply(*mark, &mut marked);
             assert_eq!(&marked, &**property, "{of}.{field}");
         }
-        for of in lists::ATOMIC_TYPES {
+        for of in lists::ATOMIC_TYPES.split(' ') {
             assert!(types.contains_key(of), "no type {of} in any built-in kind");
         }
     }

@@ -8,8 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use regex::Regex;
 use serde_json::Value;
 
-use super::prune::join;
-use super::{Schema, Type, builtin, format, object_meta};
+use super::{Schema, Type, builtin, format, join, object_meta};
 use crate::status::{Result, Status};
 
 /// Checks an object of a built-in kind.

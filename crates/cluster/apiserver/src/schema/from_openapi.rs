@@ -1,37 +1,29 @@
 //! A CRD's `openAPIV3Schema` read into the tree.
 //!
 //! The text comes out of a parsed request, whose depth `serde_json` limits to 128: recursion here is bounded by that.
+//! Whether its keywords have the right types was checked before ([`super::decode_check`]).
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::{Limits, ListType, Rule, Rules, Schema, Type, structural};
+use super::{Limits, ListType, Rule, Schema, Type, rules, structural};
+use crate::object::{fields, is_true, list, text, texts};
 use crate::status::FieldError;
 
 impl Schema {
-    /// Checks that the schema is structural and its rules compile, then reads it. The fields of errors begin at the
-    /// schema (`properties[spec].type`): the caller says where it stands.
+    /// Checks that the schema is structural and compiles its rules. The fields of errors begin at the schema
+    /// (`properties[spec].type`): the caller says where it stands.
     pub fn from_openapi(openapi: &Value) -> Result<Self, Vec<FieldError>> {
-        Self::with_rules(openapi).map(|(schema, _)| schema)
-    }
-
-    /// The same with the compiled rules, which take the longest.
-    pub fn with_rules(openapi: &Value) -> Result<(Self, Rules), Vec<FieldError>> {
-        let errors = structural::check(openapi);
+        let mut errors = structural::check(openapi);
         if !errors.is_empty() {
             return Err(errors);
         }
-        let schema = parse(openapi);
-        let mut errors = structural::check_defaults(&schema);
-        match Rules::compile(&schema) {
-            Ok(rules) if errors.is_empty() => Ok((schema, rules)),
-            Ok(_) => Err(errors),
-            Err(wrong) => {
-                errors.extend(wrong);
-                Err(errors)
-            }
-        }
+        let mut schema = parse(openapi);
+        structural::check_defaults(&schema, "", &mut errors);
+        rules::compile(&mut schema, "", None, &mut errors);
+        if errors.is_empty() { Ok(schema) } else { Err(errors) }
     }
 
     /// The same object with Kubernetes' own fields at its root, whatever the schema said of them.
@@ -44,110 +36,59 @@ impl Schema {
         schema.properties.insert("metadata".to_owned(), object_meta.clone());
         schema
     }
+
+    /// Reads what schemas of every origin have: type, fields, items. `below` reads those in them.
+    pub(super) fn read_structure(&mut self, openapi: &Value, below: &mut dyn FnMut(&Value) -> Self) {
+        if let Some(kind) = Type::named(text(openapi, "/type")) {
+            self.kind = kind;
+        }
+        if is_true(openapi, "/x-kubernetes-int-or-string") {
+            self.kind = Type::IntOrString;
+        }
+        if !text(openapi, "/description").is_empty() {
+            self.description = text(openapi, "/description").to_owned();
+        }
+        self.properties.extend(fields(openapi, "/properties").map(|(name, it)| (name.clone(), Arc::new(below(it)))));
+        match openapi.get("additionalProperties") {
+            Some(Value::Bool(true)) => {
+                self.additional = Some(Arc::new(Self { preserve_unknown: true, ..Self::default() }));
+            }
+            Some(values @ Value::Object(_)) => self.additional = Some(Arc::new(below(values))),
+            _ => {}
+        }
+        if let Some(items) = openapi.get("items") {
+            self.items = Some(Arc::new(below(items)));
+        }
+        self.required.extend(texts(openapi, "/required"));
+    }
+}
+
+/// Inside `allOf` and the like.
+impl<'de> Deserialize<'de> for Schema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(|openapi| parse(&openapi))
+    }
 }
 
 fn parse(openapi: &Value) -> Schema {
-    let child = |key: &str| openapi.get(key).map(|value| Arc::new(parse(value)));
-    Schema {
-        name: String::new(),
-        kind: kind(openapi),
-        description: text(openapi, "description"),
-        properties: entries(openapi, "properties")
-            .map(|(name, value)| (name.clone(), Arc::new(parse(value))))
-            .collect(),
-        additional: match openapi.get("additionalProperties") {
-            Some(Value::Bool(true)) => Some(Arc::new(Schema { preserve_unknown: true, ..Schema::default() })),
-            Some(Value::Object(_)) => child("additionalProperties"),
-            _ => None,
-        },
-        items: child("items"),
-        required: texts(openapi, "required"),
-        nullable: flag(openapi, "nullable"),
+    let rules = list(openapi, "/x-kubernetes-validations");
+    let mut schema = Schema {
+        nullable: is_true(openapi, "/nullable"),
         default: openapi.get("default").filter(|value| !value.is_null()).cloned(),
-        preserve_unknown: flag(openapi, "x-kubernetes-preserve-unknown-fields"),
-        embedded: flag(openapi, "x-kubernetes-embedded-resource"),
-        list: match text(openapi, "x-kubernetes-list-type").as_str() {
+        preserve_unknown: is_true(openapi, "/x-kubernetes-preserve-unknown-fields"),
+        embedded: is_true(openapi, "/x-kubernetes-embedded-resource"),
+        list: match text(openapi, "/x-kubernetes-list-type") {
             "set" => ListType::Set,
-            "map" => ListType::Map(texts(openapi, "x-kubernetes-list-map-keys")),
+            "map" => ListType::Map(texts(openapi, "/x-kubernetes-list-map-keys")),
             _ => ListType::Atomic,
         },
-        atomic_map: text(openapi, "x-kubernetes-map-type") == "atomic",
-        patch: super::PatchStrategy::Plain,
-        limits: limits(openapi),
-        rules: items(openapi, "x-kubernetes-validations").map(rule).collect(),
-    }
-}
-
-fn kind(openapi: &Value) -> Type {
-    if flag(openapi, "x-kubernetes-int-or-string") {
-        return Type::IntOrString;
-    }
-    match text(openapi, "type").as_str() {
-        "object" => Type::Object,
-        "array" => Type::Array,
-        "string" => Type::String,
-        "integer" => Type::Integer,
-        "number" => Type::Number,
-        "boolean" => Type::Boolean,
-        _ => Type::Any,
-    }
-}
-
-fn limits(openapi: &Value) -> Limits {
-    let number = |key: &str| openapi.get(key).and_then(Value::as_f64);
-    let count = |key: &str| openapi.get(key).and_then(Value::as_u64);
-    Limits {
-        format: text(openapi, "format"),
-        pattern: Some(text(openapi, "pattern")).filter(|pattern| !pattern.is_empty()),
-        allowed: items(openapi, "enum").cloned().collect(),
-        minimum: number("minimum"),
-        maximum: number("maximum"),
-        exclusive_minimum: flag(openapi, "exclusiveMinimum"),
-        exclusive_maximum: flag(openapi, "exclusiveMaximum"),
-        multiple_of: number("multipleOf"),
-        min_length: count("minLength"),
-        max_length: count("maxLength"),
-        min_items: count("minItems"),
-        max_items: count("maxItems"),
-        unique_items: flag(openapi, "uniqueItems"),
-        min_properties: count("minProperties"),
-        max_properties: count("maxProperties"),
-        all_of: items(openapi, "allOf").map(parse).collect(),
-        any_of: items(openapi, "anyOf").map(parse).collect(),
-        one_of: items(openapi, "oneOf").map(parse).collect(),
-        not: openapi.get("not").map(|value| Box::new(parse(value))),
-    }
-}
-
-fn rule(openapi: &Value) -> Rule {
-    Rule {
-        rule: text(openapi, "rule"),
-        message: text(openapi, "message"),
-        message_expression: text(openapi, "messageExpression"),
-        reason: text(openapi, "reason"),
-        field_path: text(openapi, "fieldPath"),
-        optional_old_self: flag(openapi, "optionalOldSelf"),
-    }
-}
-
-fn text(openapi: &Value, key: &str) -> String {
-    openapi.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
-fn flag(openapi: &Value, key: &str) -> bool {
-    openapi.get(key) == Some(&Value::Bool(true))
-}
-
-fn items<'a>(openapi: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
-    openapi.get(key).and_then(Value::as_array).into_iter().flatten()
-}
-
-fn entries<'a>(openapi: &'a Value, key: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
-    openapi.get(key).and_then(Value::as_object).into_iter().flatten()
-}
-
-fn texts(openapi: &Value, key: &str) -> Vec<String> {
-    items(openapi, key).filter_map(Value::as_str).map(str::to_owned).collect()
+        atomic_map: text(openapi, "/x-kubernetes-map-type") == "atomic",
+        limits: Limits::deserialize(openapi).unwrap_or_default(),
+        rules: rules.iter().map(|rule| Rule::deserialize(rule).unwrap_or_default()).collect(),
+        ..Schema::default()
+    };
+    schema.read_structure(openapi, &mut parse);
+    schema
 }
 
 #[cfg(test)]
@@ -191,7 +132,7 @@ mod tests {
         );
         let count = &spec.properties["count"];
         assert!(count.nullable && count.limits.exclusive_minimum);
-        assert_eq!((count.limits.minimum, count.limits.format.as_str()), (Some(1.0), "int32"));
+        assert_eq!((count.limits.minimum.clone(), count.limits.format.as_str()), (Some(1.into()), "int32"));
         assert_eq!(spec.properties["labels"].additional.as_ref().unwrap().kind, Type::String);
         assert!(spec.properties["labels"].atomic_map);
         assert!(spec.properties["free"].additional.as_ref().unwrap().preserve_unknown);

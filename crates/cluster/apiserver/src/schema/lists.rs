@@ -92,26 +92,11 @@ pub(super) const FIELDS: &[(&str, &str, Mark)] = &[
 ];
 
 /// Types whose objects are owned and replaced as a whole.
-pub(super) const ATOMIC_TYPES: &[&str] = &[
-    "core.v1.ConfigMapKeySelector",
-    "core.v1.EndpointAddress",
-    "core.v1.EndpointPort",
-    "core.v1.LocalObjectReference",
-    "core.v1.NodeSelector",
-    "core.v1.NodeSelectorTerm",
-    "core.v1.ObjectFieldSelector",
-    "core.v1.ObjectReference",
-    "core.v1.ResourceFieldSelector",
-    "core.v1.SecretKeySelector",
-    "core.v1.SecretReference",
-    "core.v1.TopologySelectorTerm",
-    "core.v1.TypedLocalObjectReference",
-    "discovery.v1.EndpointPort",
-    "meta.v1.LabelSelector",
-    "meta.v1.OwnerReference",
-    "rbac.v1.RoleRef",
-    "rbac.v1.Subject",
-];
+pub(super) const ATOMIC_TYPES: &str = "core.v1.ConfigMapKeySelector core.v1.EndpointAddress core.v1.EndpointPort \
+    core.v1.LocalObjectReference core.v1.NodeSelector core.v1.NodeSelectorTerm core.v1.ObjectFieldSelector \
+    core.v1.ObjectReference core.v1.ResourceFieldSelector core.v1.SecretKeySelector core.v1.SecretReference \
+    core.v1.TopologySelectorTerm core.v1.TypedLocalObjectReference discovery.v1.EndpointPort meta.v1.LabelSelector \
+    meta.v1.OwnerReference rbac.v1.RoleRef rbac.v1.Subject";
 
 /// The last three parts of an OpenAPI name: `core.v1.PodSpec` of `io.k8s.api.core.v1.PodSpec`.
 pub(super) fn short_name(openapi_name: &str) -> &str {
@@ -128,7 +113,7 @@ pub(super) fn mark(openapi_name: &str, field: &str) -> Option<Mark> {
 }
 
 pub(super) fn is_atomic(openapi_name: &str) -> bool {
-    ATOMIC_TYPES.contains(&short_name(openapi_name))
+    ATOMIC_TYPES.split(' ').any(|name| name == short_name(openapi_name))
 }
 
 /// Writes what holds for a field into its schema.

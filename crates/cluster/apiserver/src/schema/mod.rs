@@ -4,26 +4,25 @@
 //! validation, the patches, server-side apply, `kubectl explain`) walks it.
 
 mod builtin;
-mod cel;
-mod cel_check;
-mod cel_optional;
 mod decode;
 mod default;
 mod format;
 mod from_openapi;
 mod lists;
 mod prune;
+mod rules;
 mod structural;
 mod validate;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Number, Value};
 
 pub use self::builtin::{builtin, object_meta};
-pub use self::cel::Rules;
 pub use self::decode::{decode_check, decode_check_metadata};
+pub use self::format::go_duration;
 pub use self::prune::{strict_decoding_error, unknown_field};
 
 /// What may stand at one place of an object, and below it.
@@ -73,6 +72,31 @@ pub enum Type {
     IntOrString,
 }
 
+impl Type {
+    const NAMED: [(&str, Self); 6] = [
+        ("array", Self::Array),
+        ("boolean", Self::Boolean),
+        ("integer", Self::Integer),
+        ("number", Self::Number),
+        ("object", Self::Object),
+        ("string", Self::String),
+    ];
+
+    fn named(name: &str) -> Option<Self> {
+        Self::NAMED.iter().find(|(named, _)| *named == name).map(|(_, kind)| *kind)
+    }
+
+    /// The name in JSON schema; none of those that have none.
+    pub fn name(self) -> Option<&'static str> {
+        Self::NAMED.iter().find(|(_, kind)| *kind == self).map(|(name, _)| *name)
+    }
+}
+
+/// A field below a path: `spec` and `replicas` make `spec.replicas`.
+fn join(path: &str, field: &str) -> String {
+    if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") }
+}
+
 /// `x-kubernetes-list-type`, with the keys of a map-like list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ListType {
@@ -97,32 +121,38 @@ pub enum PatchStrategy {
 }
 
 /// What JSON schema says of a value beyond its type.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Limits {
     pub format: String,
-    pub pattern: Option<String>,
+    pub pattern: String,
+    #[serde(rename = "enum")]
     pub allowed: Vec<Value>,
-    pub minimum: Option<f64>,
-    pub maximum: Option<f64>,
+    pub minimum: Option<Number>,
+    pub maximum: Option<Number>,
     pub exclusive_minimum: bool,
     pub exclusive_maximum: bool,
-    pub multiple_of: Option<f64>,
-    pub min_length: Option<u64>,
-    pub max_length: Option<u64>,
-    pub min_items: Option<u64>,
-    pub max_items: Option<u64>,
-    pub unique_items: bool,
-    pub min_properties: Option<u64>,
-    pub max_properties: Option<u64>,
+    pub multiple_of: Option<Number>,
+    pub min_length: Option<i64>,
+    pub max_length: Option<i64>,
+    pub min_items: Option<i64>,
+    pub max_items: Option<i64>,
+    pub min_properties: Option<i64>,
+    pub max_properties: Option<i64>,
     /// Value validation of structural schemas: `allOf`, `anyOf`, `oneOf`, `not`.
+    #[serde(skip_serializing)]
     pub all_of: Vec<Schema>,
+    #[serde(skip_serializing)]
     pub any_of: Vec<Schema>,
+    #[serde(skip_serializing)]
     pub one_of: Vec<Schema>,
+    #[serde(skip_serializing)]
     pub not: Option<Box<Schema>>,
 }
 
-/// One CEL rule as it was written.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// One CEL rule as it was written, and as it is evaluated.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Rule {
     pub rule: String,
     pub message: String,
@@ -130,6 +160,8 @@ pub struct Rule {
     pub reason: String,
     pub field_path: String,
     pub optional_old_self: bool,
+    #[serde(skip)]
+    compiled: Option<rules::Compiled>,
 }
 
 #[cfg(test)]
@@ -158,7 +190,7 @@ mod tests {
         assert!(schema.prune(&mut object).is_empty());
         schema.apply_defaults(&mut object);
         assert_eq!(schema.validate(&object, None), []);
-        assert_eq!(Rules::compile(&schema).unwrap().check(&schema, &object, None), []);
+        assert_eq!(schema.check_rules(&object, None), []);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::{Schema, builtin};
+use super::{Schema, builtin, join};
 use crate::status::Status;
 
 impl Schema {
@@ -89,11 +89,6 @@ fn prune(schema: &Schema, value: &mut Value, path: &str, unknown: &mut Vec<Strin
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
-}
-
-/// A field below a path: `spec` and `replicas` make `spec.replicas`.
-pub(super) fn join(path: &str, field: &str) -> String {
-    if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") }
 }
 
 #[cfg(test)]

@@ -6,10 +6,16 @@
 use regex::Regex;
 use serde_json::{Value, json};
 
-use super::{Schema, Type};
-use crate::status::{FieldError, FieldErrorKind};
+use super::{Schema, Type, join};
+use crate::object::{fields, list, texts};
+use crate::status::FieldError;
 
-const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+const LIST: &str = "x-kubernetes-list-type";
+const KEYS: &str = "x-kubernetes-list-map-keys";
+const MAP: &str = "x-kubernetes-map-type";
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+const EMBEDDED: &str = "x-kubernetes-embedded-resource";
+const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
 /// Where a schema stands, which decides what it may leave out.
 #[derive(Clone, Copy, PartialEq)]
@@ -20,279 +26,206 @@ enum Place {
 }
 
 pub(super) fn check(openapi: &Value) -> Vec<FieldError> {
-    let mut check = Check { errors: Vec::new() };
-    check.schema(openapi, "", Place::Root);
-    check.errors
-}
-
-struct Check {
-    errors: Vec<FieldError>,
-}
-
-impl Check {
-    fn schema(&mut self, openapi: &Value, path: &str, place: Place) {
-        let text = |key: &str| openapi.get(key).and_then(Value::as_str).unwrap_or_default();
-        self.unsupported(openapi, path);
-        self.kind(openapi, path, place);
-        self.lists_and_maps(openapi, path);
-
-        let embedded = is_true(openapi, "x-kubernetes-embedded-resource");
-        let preserve = is_true(openapi, "x-kubernetes-preserve-unknown-fields");
-        if embedded && !preserve && openapi.get("properties").is_none() {
-            let what = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
-            self.required(path, "properties", what);
-        }
-        if embedded && text("type") != "object" {
-            self.invalid(
-                path,
-                "type",
-                &json!(text("type")),
-                "must be object if x-kubernetes-embedded-resource is true",
-            );
-        }
-        if place == Place::Root && is_true(openapi, "nullable") {
-            self.forbidden(path, "nullable", "nullable cannot be true at the root");
-        }
-        if openapi.get("properties").is_some()
-            && openapi.get("additionalProperties").is_some_and(|it| it != &Value::Bool(false))
-        {
-            self.forbidden(path, "additionalProperties", "additionalProperties and properties are mutual exclusive");
-        }
-        for (field, property) in entries(openapi, "properties") {
-            let here = join(path, &format!("properties[{field}]"));
-            if place == Place::Root && field == "metadata" {
-                self.metadata(property, &here);
-                continue;
-            }
-            if (place == Place::Root || embedded)
-                && matches!(field.as_str(), "apiVersion" | "kind")
-                && property["type"] != "string"
-            {
-                self.invalid(&here, "type", &property["type"], "must be string");
-            }
-            self.schema(property, &here, Place::Field);
-        }
-        if let Some(values @ Value::Object(_)) = openapi.get("additionalProperties") {
-            self.schema(values, &join(path, "additionalProperties"), Place::Field);
-        }
-        match openapi.get("items") {
-            Some(items @ Value::Object(_)) => self.schema(items, &join(path, "items"), Place::Items),
-            Some(Value::Array(_)) => self.forbidden(path, "items", "items must be a schema object and not an array"),
-            _ if text("type") == "array" => self.required(path, "items", "must be specified"),
-            _ => {}
-        }
-        let int_or_string = is_true(openapi, "x-kubernetes-int-or-string");
-        self.combinations(openapi, path, int_or_string);
-    }
-
-    fn kind(&mut self, openapi: &Value, path: &str, place: Place) {
-        let untyped =
-            is_true(openapi, "x-kubernetes-int-or-string") || is_true(openapi, "x-kubernetes-preserve-unknown-fields");
-        match openapi.get("type").and_then(Value::as_str).unwrap_or_default() {
-            "" if place == Place::Root => self.required(path, "type", "must not be empty at the root"),
-            "" if untyped => {}
-            "" if place == Place::Items => self.required(path, "type", "must not be empty for specified array items"),
-            "" => self.required(path, "type", "must not be empty for specified object fields"),
-            kind if !TYPES.contains(&kind) => {
-                self.errors.push(FieldError::not_supported(join(path, "type"), &json!(kind), &TYPES));
-            }
-            kind if place == Place::Root && kind != "object" => {
-                self.invalid(path, "type", &json!(kind), "must be object at the root");
-            }
-            _ => {}
-        }
-    }
-
-    fn unsupported(&mut self, openapi: &Value, path: &str) {
-        for keyword in ["$ref", "patternProperties", "definitions", "dependencies", "additionalItems"] {
-            if openapi.get(keyword).is_some() {
-                self.forbidden(path, keyword, &format!("{keyword} is not supported"));
-            }
-        }
-        if is_true(openapi, "uniqueItems") {
-            let why = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-            self.forbidden(path, "uniqueItems", why);
-        }
-        if openapi.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
-            self.invalid(path, "x-kubernetes-preserve-unknown-fields", &json!(false), "must be true or undefined");
-        }
-        if let Some(pattern) = openapi.get("pattern").and_then(Value::as_str)
-            && let Err(error) = Regex::new(pattern)
-        {
-            // The last line of the several that the parser draws says what is wrong.
-            let error = error.to_string();
-            let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
-            let why =
-                format!("must be a valid regular expression, but isn't: error parsing regexp: {why}: `{pattern}`");
-            self.invalid(path, "pattern", &json!(pattern), &why);
-        }
-    }
-
-    fn lists_and_maps(&mut self, openapi: &Value, path: &str) {
-        const LIST: &str = "x-kubernetes-list-type";
-        const KEYS: &str = "x-kubernetes-list-map-keys";
-        const MAP: &str = "x-kubernetes-map-type";
-        let text = |key: &str| openapi.get(key).and_then(Value::as_str).unwrap_or_default();
-        let keys: Vec<&str> = openapi[KEYS].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        match text(MAP) {
-            "" | "atomic" | "granular" => {}
-            other => {
-                self.errors.push(FieldError::not_supported(join(path, MAP), &json!(other), &["atomic", "granular"]));
-            }
-        }
-        if !text(MAP).is_empty() && text("type") != "object" {
-            self.invalid(path, "type", &openapi["type"], "must be object if x-kubernetes-map-type is specified");
-        }
-        match text(LIST) {
-            "" | "atomic" | "set" | "map" => {}
-            other => {
-                self.errors.push(FieldError::not_supported(join(path, LIST), &json!(other), &["atomic", "set", "map"]));
-            }
-        }
-        if !text(LIST).is_empty() && text("type") != "array" {
-            self.invalid(path, "type", &openapi["type"], "must be array if x-kubernetes-list-type is specified");
-        }
-        if text(LIST) != "map" && !keys.is_empty() {
-            self.required(path, LIST, "must be map if x-kubernetes-list-map-keys is non-empty");
-        }
-        let items = &openapi["items"];
-        if text(LIST) == "set" {
-            let whole = match items["type"].as_str().unwrap_or_default() {
-                "object" => items.get(MAP).is_some_and(|it| it == "atomic"),
-                "array" => items.get(LIST).is_none_or(|it| it == "atomic"),
-                _ => true,
-            };
-            if !whole {
-                let kind = if items["type"] == "array" { LIST } else { MAP };
-                let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
-                self.invalid(&join(path, "items"), kind, items.get(kind).unwrap_or(&Value::Null), why);
-            }
-        }
-        if text(LIST) == "map" {
-            self.map_keys(items, &keys, &openapi[KEYS], path);
-        }
-    }
-
-    fn map_keys(&mut self, items: &Value, keys: &[&str], written: &Value, path: &str) {
-        const KEYS: &str = "x-kubernetes-list-map-keys";
-        if items["type"] != "object" {
-            let why = "must be object if parent array's x-kubernetes-list-type is map";
-            return self.invalid(&join(path, "items"), "type", &items["type"], why);
-        }
-        if keys.is_empty() {
-            return self.required(path, KEYS, "must not be empty if x-kubernetes-list-type is map");
-        }
-        for key in keys {
-            let Some(property) = items["properties"].get(key) else {
-                self.invalid(path, KEYS, written, "entries must all be names of item properties");
-                continue;
-            };
-            let here = join(path, &format!("items.properties[{key}]"));
-            if matches!(property["type"].as_str(), Some("object" | "array")) {
-                let why = "must be a scalar type if parent array's x-kubernetes-list-type is map";
-                self.invalid(&here, "type", &property["type"], why);
-            }
-            let required = items["required"].as_array().is_some_and(|names| names.iter().any(|name| name == key));
-            if !required && property.get("default").is_none() {
-                let why = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
-                self.required(&here, "default", why);
-            }
-        }
-    }
-
-    /// `metadata` is Kubernetes' own; a CRD may only narrow the names.
-    fn metadata(&mut self, openapi: &Value, path: &str) {
-        let names = ["name", "generateName"];
-        let only_names = entries(openapi, "properties").all(|(field, _)| names.contains(&field.as_str()));
-        let plain = openapi
-            .as_object()
-            .into_iter()
-            .flatten()
-            .all(|(key, _)| matches!(key.as_str(), "type" | "properties" | "description"));
-        if !only_names || !plain {
-            let why =
-                "must not specify anything other than name and generateName, but metadata is implicitly specified";
-            self.errors.push(FieldError::forbidden(path, why));
-        }
-        for (field, property) in entries(openapi, "properties") {
-            if property.get("default").is_some() {
-                self.forbidden(
-                    &join(path, &format!("properties[{field}]")),
-                    "default",
-                    "must not be set in top-level metadata",
-                );
-            }
-        }
-        if openapi["type"] != "object" {
-            self.invalid(path, "type", &openapi["type"], "must be object");
-        }
-    }
-
-    /// Inside `allOf` and the like only values are limited: structure stands outside.
-    fn combinations(&mut self, openapi: &Value, path: &str, int_or_string: bool) {
-        for keyword in ["allOf", "anyOf", "oneOf"] {
-            for (index, branch) in openapi[keyword].as_array().into_iter().flatten().enumerate() {
-                let here = join(path, &format!("{keyword}[{index}]"));
-                // The usual way of writing int-or-string repeats its two types in an anyOf.
-                self.branch(branch, &here, int_or_string && keyword != "oneOf");
-            }
-        }
-        if let Some(not) = openapi.get("not") {
-            self.branch(not, &join(path, "not"), false);
-        }
-    }
-
-    fn branch(&mut self, openapi: &Value, path: &str, may_have_type: bool) {
-        for (field, property) in entries(openapi, "properties") {
-            self.branch(property, &join(path, &format!("properties[{field}]")), false);
-        }
-        if let Some(items @ Value::Object(_)) = openapi.get("items") {
-            self.branch(items, &join(path, "items"), false);
-        }
-        for keyword in ["default"] {
-            if openapi.get(keyword).is_some() {
-                self.forbidden(path, keyword, "must be undefined to be structural");
-            }
-        }
-        for keyword in ["additionalProperties", "description", "title", "type", "x-kubernetes-validations"] {
-            if openapi.get(keyword).is_some() && !(keyword == "type" && may_have_type) {
-                self.forbidden(path, keyword, "must be empty to be structural");
-            }
-        }
-        for keyword in [
-            "nullable",
-            "x-kubernetes-preserve-unknown-fields",
-            "x-kubernetes-embedded-resource",
-            "x-kubernetes-int-or-string",
-        ] {
-            if is_true(openapi, keyword) {
-                self.forbidden(path, keyword, "must be false to be structural");
-            }
-        }
-        self.combinations(openapi, path, may_have_type);
-    }
-
-    fn required(&mut self, path: &str, key: &str, what: &str) {
-        self.errors.push(FieldError::required(join(path, key), what));
-    }
-
-    fn forbidden(&mut self, path: &str, key: &str, why: &str) {
-        self.errors.push(FieldError::forbidden(join(path, key), why));
-    }
-
-    fn invalid(&mut self, path: &str, key: &str, value: &Value, why: &str) {
-        self.errors.push(FieldError::invalid(join(path, key), value, why));
-    }
-}
-
-/// Defaults must themselves be what the schema asks for.
-pub(super) fn check_defaults(schema: &Schema) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    walk_defaults(schema, "", &mut errors);
+    check_schema(openapi, "", Place::Root, &mut errors);
     errors
 }
 
-fn walk_defaults(schema: &Schema, path: &str, errors: &mut Vec<FieldError>) {
+fn check_schema(openapi: &Value, path: &str, place: Place, errors: &mut Vec<FieldError>) {
+    let is = |key: &str| openapi[key] == true;
+    let text = |key: &str| openapi[key].as_str().unwrap_or_default();
+    let (kind, items, root, list_type) = (text("type"), &openapi["items"], place == Place::Root, text(LIST));
+    let (keys, has_properties) = (texts(openapi, &format!("/{KEYS}")), openapi.get("properties").is_some());
+    check_supported(openapi, path, errors);
+
+    let is_untyped = kind.is_empty() && (root || !is(INT_OR_STRING) && !is(PRESERVE));
+    let where_untyped = match place {
+        Place::Root => "must not be empty at the root",
+        Place::Field => "must not be empty for specified object fields",
+        Place::Items => "must not be empty for specified array items",
+    };
+    let no_properties = is(EMBEDDED) && !is(PRESERVE) && !has_properties;
+    let required = [
+        (is_untyped, "type", where_untyped),
+        (kind == "array" && items.is_null(), "items", "must be specified"),
+        (list_type != "map" && !keys.is_empty(), LIST, "must be map if x-kubernetes-list-map-keys is non-empty"),
+        (list_type == "map" && keys.is_empty(), KEYS, "must not be empty if x-kubernetes-list-type is map"),
+        (
+            no_properties,
+            "properties",
+            "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields",
+        ),
+    ];
+    let missing = required.into_iter().filter(|(wrong, ..)| *wrong);
+    errors.extend(missing.map(|(_, key, why)| FieldError::required(join(path, key), why)));
+
+    let other = |wanted: &str| kind != wanted;
+    let invalid = [
+        (root && Type::named(kind).is_some() && other("object"), "type", "must be object at the root"),
+        (is(EMBEDDED) && other("object"), "type", "must be object if x-kubernetes-embedded-resource is true"),
+        (!text(MAP).is_empty() && other("object"), "type", "must be object if x-kubernetes-map-type is specified"),
+        (!list_type.is_empty() && other("array"), "type", "must be array if x-kubernetes-list-type is specified"),
+        (openapi[PRESERVE] == false, PRESERVE, "must be true or undefined"),
+    ];
+    let wrong = invalid.into_iter().filter(|(wrong, ..)| *wrong);
+    errors.extend(wrong.map(|(_, key, why)| FieldError::invalid(join(path, key), &openapi[key], why)));
+
+    let both = has_properties && openapi.get("additionalProperties").is_some_and(|values| values != false);
+    let forbidden = [
+        (root && is("nullable"), "nullable", "nullable cannot be true at the root"),
+        (both, "additionalProperties", "additionalProperties and properties are mutual exclusive"),
+        (items.is_array(), "items", "items must be a schema object and not an array"),
+    ];
+    let wrong = forbidden.into_iter().filter(|(wrong, ..)| *wrong);
+    errors.extend(wrong.map(|(_, key, why)| FieldError::forbidden(join(path, key), why)));
+
+    match list_type {
+        "set" => check_set_items(items, &join(path, "items"), errors),
+        "map" if !keys.is_empty() => check_map_items(items, &keys, path, errors),
+        _ => {}
+    }
+    for (field, property) in fields(openapi, "/properties") {
+        let here = join(path, &format!("properties[{field}]"));
+        if root && field == "metadata" {
+            check_metadata(property, &here, errors);
+            continue;
+        }
+        let names_type = (root || is(EMBEDDED)) && matches!(field.as_str(), "apiVersion" | "kind");
+        if names_type && property["type"] != "string" {
+            errors.push(FieldError::invalid(join(&here, "type"), &property["type"], "must be string"));
+        }
+        check_schema(property, &here, Place::Field, errors);
+    }
+    if let Some(values @ Value::Object(_)) = openapi.get("additionalProperties") {
+        check_schema(values, &join(path, "additionalProperties"), Place::Field, errors);
+    }
+    if items.is_object() {
+        check_schema(items, &join(path, "items"), Place::Items, errors);
+    }
+    check_branches(openapi, path, is(INT_OR_STRING), errors);
+}
+
+/// Keywords and values of keywords that Kubernetes does not know.
+fn check_supported(openapi: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    for keyword in ["$ref", "patternProperties", "definitions", "dependencies", "additionalItems"] {
+        if openapi.get(keyword).is_some() {
+            errors.push(FieldError::forbidden(join(path, keyword), &format!("{keyword} is not supported")));
+        }
+    }
+    if openapi["uniqueItems"] == true {
+        let why = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+        errors.push(FieldError::forbidden(join(path, "uniqueItems"), why));
+    }
+    let types = Type::NAMED.map(|(name, _)| name);
+    let choices: [(&str, &[&str]); 3] =
+        [("type", &types), (MAP, &["atomic", "granular"]), (LIST, &["atomic", "set", "map"])];
+    for (key, supported) in choices {
+        let chosen = openapi[key].as_str().unwrap_or_default();
+        if !chosen.is_empty() && !supported.contains(&chosen) {
+            errors.push(FieldError::not_supported(join(path, key), &json!(chosen), supported));
+        }
+    }
+    if let Some(pattern) = openapi["pattern"].as_str()
+        && let Err(error) = Regex::new(pattern)
+    {
+        // The last line of the several that the parser draws says what is wrong.
+        let error = error.to_string();
+        let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        let why = format!("must be a valid regular expression, but isn't: error parsing regexp: {why}: `{pattern}`");
+        errors.push(FieldError::invalid(join(path, "pattern"), &json!(pattern), &why));
+    }
+}
+
+fn check_set_items(items: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let key = if items["type"] == "array" { LIST } else { MAP };
+    let whole = match items["type"].as_str() {
+        Some("object") => items[MAP] == "atomic",
+        Some("array") => items[LIST].is_null() || items[LIST] == "atomic",
+        _ => true,
+    };
+    if !whole {
+        let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
+        errors.push(FieldError::invalid(join(path, key), &items[key], why));
+    }
+}
+
+fn check_map_items(items: &Value, keys: &[String], path: &str, errors: &mut Vec<FieldError>) {
+    if items["type"] != "object" {
+        let why = "must be object if parent array's x-kubernetes-list-type is map";
+        return errors.push(FieldError::invalid(join(path, "items.type"), &items["type"], why));
+    }
+    for key in keys {
+        let Some(property) = items["properties"].get(key) else {
+            let why = "entries must all be names of item properties";
+            errors.push(FieldError::invalid(join(path, KEYS), &json!(keys), why));
+            continue;
+        };
+        let here = join(path, &format!("items.properties[{key}]"));
+        if property["type"] == "object" || property["type"] == "array" {
+            let why = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+            errors.push(FieldError::invalid(join(&here, "type"), &property["type"], why));
+        }
+        if !texts(items, "/required").contains(key) && property.get("default").is_none() {
+            let why =
+                "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+            errors.push(FieldError::required(join(&here, "default"), why));
+        }
+    }
+}
+
+/// `metadata` is Kubernetes' own; a CRD may only narrow the names.
+fn check_metadata(openapi: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let only = |pointer: &str, known: &[&str]| fields(openapi, pointer).all(|(key, _)| known.contains(&key.as_str()));
+    if !only("", &["type", "properties", "description"]) || !only("/properties", &["name", "generateName"]) {
+        let why = "must not specify anything other than name and generateName, but metadata is implicitly specified";
+        errors.push(FieldError::forbidden(path, why));
+    }
+    for (field, _) in fields(openapi, "/properties").filter(|(_, property)| property.get("default").is_some()) {
+        let here = join(path, &format!("properties[{field}].default"));
+        errors.push(FieldError::forbidden(here, "must not be set in top-level metadata"));
+    }
+    if openapi["type"] != "object" {
+        errors.push(FieldError::invalid(join(path, "type"), &openapi["type"], "must be object"));
+    }
+}
+
+fn check_branches(openapi: &Value, path: &str, int_or_string: bool, errors: &mut Vec<FieldError>) {
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        for (index, branch) in list(openapi, &format!("/{keyword}")).iter().enumerate() {
+            let here = join(path, &format!("{keyword}[{index}]"));
+            // The usual way of writing int-or-string repeats its two types in an anyOf.
+            check_branch(branch, &here, int_or_string && keyword != "oneOf", errors);
+        }
+    }
+    if let Some(not) = openapi.get("not") {
+        check_branch(not, &join(path, "not"), false, errors);
+    }
+}
+
+/// Inside `allOf` and the like only values are limited: structure stands outside.
+fn check_branch(openapi: &Value, path: &str, may_have_type: bool, errors: &mut Vec<FieldError>) {
+    for (field, property) in fields(openapi, "/properties") {
+        check_branch(property, &join(path, &format!("properties[{field}]")), false, errors);
+    }
+    if openapi["items"].is_object() {
+        check_branch(&openapi["items"], &join(path, "items"), false, errors);
+    }
+    let empty = ["additionalProperties", "description", "title", "type", "x-kubernetes-validations"];
+    for (keyword, value) in fields(openapi, "") {
+        let why = match keyword.as_str() {
+            "default" => "must be undefined to be structural",
+            "type" if may_have_type => continue,
+            keyword if empty.contains(&keyword) => "must be empty to be structural",
+            "nullable" | PRESERVE | EMBEDDED | INT_OR_STRING if value == true => "must be false to be structural",
+            _ => continue,
+        };
+        errors.push(FieldError::forbidden(join(path, keyword), why));
+    }
+    check_branches(openapi, path, may_have_type, errors);
+}
+
+/// Defaults must themselves be what the schema asks for.
+pub(super) fn check_defaults(schema: &Schema, path: &str, errors: &mut Vec<FieldError>) {
     if let Some(default) = &schema.default {
         let here = join(path, "default");
         let mut pruned = default.clone();
@@ -300,40 +233,22 @@ fn walk_defaults(schema: &Schema, path: &str, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::invalid(here.as_str(), default, "must not have unknown fields"));
         } else {
             schema.apply_defaults(&mut pruned);
-            errors.extend(schema.validate(&pruned, None).into_iter().map(|error| under(error, &here)));
+            errors.extend(schema.validate(&pruned, None).into_iter().map(|error| match error.field.as_str() {
+                "" | "<nil>" => FieldError { field: here.clone(), ..error },
+                index if index.starts_with('[') => FieldError { field: format!("{here}{index}"), ..error },
+                field => FieldError { field: join(&here, field), ..error },
+            }));
         }
     }
     for (field, property) in &schema.properties {
-        walk_defaults(property, &join(path, &format!("properties[{field}]")), errors);
+        check_defaults(property, &join(path, &format!("properties[{field}]")), errors);
     }
     if let Some(items) = &schema.items {
-        walk_defaults(items, &join(path, "items"), errors);
+        check_defaults(items, &join(path, "items"), errors);
     }
-    if let Some(values) = schema.additional.as_ref().filter(|values| values.kind != Type::Any) {
-        walk_defaults(values, &join(path, "additionalProperties"), errors);
+    if let Some(values) = &schema.additional {
+        check_defaults(values, &join(path, "additionalProperties"), errors);
     }
-}
-
-fn under(error: FieldError, path: &str) -> FieldError {
-    let FieldError { kind, field, detail } = error;
-    let field = match (kind, field.as_str()) {
-        (_, "" | "<nil>") => path.to_owned(),
-        (FieldErrorKind::Duplicate, index) if index.starts_with('[') => format!("{path}{index}"),
-        (_, field) => join(path, field),
-    };
-    FieldError { kind, field, detail }
-}
-
-fn is_true(openapi: &Value, key: &str) -> bool {
-    openapi.get(key) == Some(&Value::Bool(true))
-}
-
-fn entries<'a>(openapi: &'a Value, key: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
-    openapi.get(key).and_then(Value::as_object).into_iter().flatten()
-}
-
-fn join(path: &str, key: &str) -> String {
-    super::prune::join(path, key)
 }
 
 #[cfg(test)]

@@ -3,23 +3,21 @@
 //! A value that an update does not change is not checked again, as in Kubernetes: a schema that became stricter
 //! does not lock what is stored. Recursion follows the object, whose depth was limited to 128 when it was parsed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use regex::Regex;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
-use super::prune::join;
-use super::{ListType, Schema, Type, format};
+use super::{Limits, ListType, Schema, Type, format, join};
 use crate::status::{FieldError, FieldErrorKind};
 
 impl Schema {
     /// All that is wrong with a value, which an update may have changed from `old`. CEL rules are another matter
-    /// ([`super::Rules`]).
+    /// ([`Schema::check_rules`]).
     pub fn validate(&self, value: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = Vec::new();
         check(self, value, old, "", &mut errors);
-        duplicates(self, value, old, "", &mut errors);
         errors
     }
 }
@@ -31,21 +29,21 @@ fn check(schema: &Schema, value: &Value, old: Option<&Value>, path: &str, errors
     }
     combinations(schema, value, old, path, errors);
     if !has_type(schema.kind, value) {
-        let (wanted, found) = (type_name(schema.kind), json_type(value));
+        let (wanted, found) = (schema.kind.name().unwrap_or("integer,string"), json_type(value));
         let detail = format!("Invalid value: \"{found}\": {path} in body must be of type {wanted}: \"{found}\"");
         errors.push(FieldError { kind: FieldErrorKind::TypeInvalid, field: path.to_owned(), detail });
     }
     let limits = &schema.limits;
     if !limits.allowed.is_empty() && !limits.allowed.contains(value) {
-        let allowed: Vec<String> = limits.allowed.iter().map(plain_text).collect();
-        let allowed: Vec<&str> = allowed.iter().map(String::as_str).collect();
-        errors.push(FieldError::not_supported(path, value, &allowed));
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let allowed: Vec<String> = limits.allowed.iter().map(text).collect();
+        errors.push(FieldError::not_supported(path, value, &allowed.iter().map(String::as_str).collect::<Vec<_>>()));
     }
     match value {
         Value::Object(fields) => object(schema, fields, old, path, errors),
         Value::Array(items) => array(schema, items, old, path, errors),
         Value::String(text) => string(schema, text, value, path, errors),
-        Value::Number(number) => numeric(schema, number.as_f64().unwrap_or(f64::NAN), value, path, errors),
+        Value::Number(number) => numeric(limits, number, value, path, errors),
         Value::Bool(_) | Value::Null => {}
     }
 }
@@ -56,17 +54,8 @@ fn object(schema: &Schema, fields: &Map<String, Value>, old: Option<&Value>, pat
     for field in required.filter(|field| !fields.contains_key(*field)) {
         errors.push(FieldError::required(join(path, field), ""));
     }
-    let count = fields.len() as u64;
-    if let Some(least) = schema.limits.min_properties.filter(|least| count < *least) {
-        errors.push(FieldError::invalid(
-            path,
-            &count.into(),
-            &format!("{path} in body should have at least {least} properties"),
-        ));
-    }
-    if let Some(most) = schema.limits.max_properties.filter(|most| count > *most) {
-        errors.push(too_many(path, count, most));
-    }
+    let Limits { min_properties, max_properties, .. } = schema.limits;
+    count(fields.len(), min_properties, max_properties, "properties", path, errors);
     for (field, value) in fields {
         if let Some(schema) = schema.properties.get(field).or(schema.additional.as_ref()) {
             check(schema, value, old.and_then(|old| old.get(field)), &join(path, field), errors);
@@ -75,62 +64,74 @@ fn object(schema: &Schema, fields: &Map<String, Value>, old: Option<&Value>, pat
 }
 
 fn array(schema: &Schema, items: &[Value], old: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
-    let count = items.len() as u64;
-    if let Some(least) = schema.limits.min_items.filter(|least| count < *least) {
-        errors.push(FieldError::invalid(
-            path,
-            &count.into(),
-            &format!("{path} in body should have at least {least} items"),
-        ));
-    }
-    if let Some(most) = schema.limits.max_items.filter(|most| count > *most) {
-        errors.push(too_many(path, count, most));
-    }
-    let Some(of) = &schema.items else { return };
+    count(items.len(), schema.limits.min_items, schema.limits.max_items, "items", path, errors);
+    // Sets and map-like lists hold nothing twice; what they do is told once.
+    let (mut seen, mut told) = (HashSet::new(), HashSet::new());
     for (index, item) in items.iter().enumerate() {
-        check(of, item, old_item(schema, item, old), &format!("{path}[{index}]"), errors);
+        let here = format!("{path}[{index}]");
+        if let Some(of) = &schema.items {
+            check(of, item, old_item(schema, item, old), &here, errors);
+        }
+        let identity = match &schema.list {
+            ListType::Atomic => continue,
+            ListType::Set => item.clone(),
+            ListType::Map(keys) => key_of(item, keys),
+        };
+        if !seen.insert(identity.to_string()) && told.insert(identity.to_string()) {
+            errors.push(FieldError::duplicate(here, &identity));
+        }
+    }
+}
+
+/// How many there may be in an object or a list.
+fn count(found: usize, least: Option<i64>, most: Option<i64>, of: &str, path: &str, errors: &mut Vec<FieldError>) {
+    let found = i64::try_from(found).unwrap_or(i64::MAX);
+    if let Some(least) = least.filter(|least| found < *least) {
+        let why = format!("{path} in body should have at least {least} {of}");
+        errors.push(FieldError::invalid(path, &found.into(), &why));
+    }
+    if let Some(most) = most.filter(|most| found > *most) {
+        let detail = format!("Too many: {found}: must have at most {most} items");
+        errors.push(FieldError { kind: FieldErrorKind::TooMany, field: path.to_owned(), detail });
     }
 }
 
 fn string(schema: &Schema, text: &str, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let limits = &schema.limits;
-    let length = text.chars().count() as u64;
-    if let Some(least) = limits.min_length.filter(|least| length < *least) {
+    let Limits { min_length, max_length, pattern, format, .. } = &schema.limits;
+    let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+    if let Some(least) = min_length.filter(|least| length < *least) {
         errors.push(FieldError::invalid(path, value, &format!("{path} in body should be at least {least} chars long")));
     }
-    if let Some(most) = limits.max_length.filter(|most| length > *most) {
+    if let Some(most) = max_length.filter(|most| length > *most) {
         let detail = format!("Too long: may not be more than {most} bytes");
         errors.push(FieldError { kind: FieldErrorKind::TooLong, field: path.to_owned(), detail });
     }
-    if let Some(pattern) = limits.pattern.as_deref().filter(|pattern| !matches_pattern(pattern, text)) {
+    if !pattern.is_empty() && !matches_pattern(pattern, text) {
         errors.push(FieldError::invalid(path, value, &format!("{path} in body should match '{pattern}'")));
     }
-    if schema.kind == Type::String && !format::matches(&limits.format, text) {
-        let format = &limits.format;
+    if schema.kind == Type::String && !format::matches(format, text) {
         let detail = format!("Invalid value: {value}: {path} in body must be of type {format}: {value}");
         errors.push(FieldError { kind: FieldErrorKind::TypeInvalid, field: path.to_owned(), detail });
     }
 }
 
-fn numeric(schema: &Schema, number: f64, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let limits = &schema.limits;
+fn numeric(limits: &Limits, number: &Number, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let [least, most, factor] =
+        [&limits.minimum, &limits.maximum, &limits.multiple_of].map(|limit| limit.as_ref().and_then(Number::as_f64));
+    let number = number.as_f64().unwrap_or(f64::NAN);
     let mut refuse =
         |what: String| errors.push(FieldError::invalid(path, value, &format!("{path} in body should be {what}")));
-    if let Some(least) = limits.minimum {
-        match limits.exclusive_minimum {
-            true if number <= least => refuse(format!("greater than {least}")),
-            false if number < least => refuse(format!("greater than or equal to {least}")),
-            _ => {}
-        }
+    match least {
+        Some(least) if limits.exclusive_minimum && number <= least => refuse(format!("greater than {least}")),
+        Some(least) if number < least => refuse(format!("greater than or equal to {least}")),
+        _ => {}
     }
-    if let Some(most) = limits.maximum {
-        match limits.exclusive_maximum {
-            true if number >= most => refuse(format!("less than {most}")),
-            false if number > most => refuse(format!("less than or equal to {most}")),
-            _ => {}
-        }
+    match most {
+        Some(most) if limits.exclusive_maximum && number >= most => refuse(format!("less than {most}")),
+        Some(most) if number > most => refuse(format!("less than or equal to {most}")),
+        _ => {}
     }
-    if let Some(factor) = limits.multiple_of.filter(|factor| *factor > 0.0 && (number / factor).fract() != 0.0) {
+    if let Some(factor) = factor.filter(|factor| *factor > 0.0 && (number / factor).fract() != 0.0) {
         refuse(format!("a multiple of {factor}"));
     }
 }
@@ -138,19 +139,17 @@ fn numeric(schema: &Schema, number: f64, value: &Value, path: &str, errors: &mut
 /// `allOf`, `anyOf`, `oneOf`, `not`. Kubernetes reports these at no field at all.
 fn combinations(schema: &Schema, value: &Value, old: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
     let limits = &schema.limits;
-    let attempts = |schemas: &[Schema]| -> Vec<Vec<FieldError>> {
-        let attempt = |schema: &Schema| {
-            let mut errors = Vec::new();
-            check(schema, value, old, path, &mut errors);
-            errors
-        };
-        schemas.iter().map(attempt).collect()
+    let attempt = |schema: &Schema| {
+        let mut errors = Vec::new();
+        check(schema, value, old, path, &mut errors);
+        errors
     };
+    let attempts = |schemas: &[Schema]| schemas.iter().map(attempt).collect::<Vec<_>>();
     let nowhere = |what: &str| FieldError::invalid("<nil>", &"".into(), &format!("\"{path}\" must {what}"));
+    // The errors of the alternative that is nearest to being met.
+    let nearest = |attempts: Vec<Vec<FieldError>>| attempts.into_iter().min_by_key(Vec::len).unwrap_or_default();
 
-    if let Some(not) = &limits.not
-        && attempts(std::slice::from_ref(&**not))[0].is_empty()
-    {
+    if limits.not.as_ref().is_some_and(|not| attempt(not).is_empty()) {
         errors.push(nowhere("not validate the schema (not)"));
     }
     let any = attempts(&limits.any_of);
@@ -160,12 +159,11 @@ fn combinations(schema: &Schema, value: &Value, old: Option<&Value>, path: &str,
     }
     let one = attempts(&limits.one_of);
     match one.iter().filter(|errors| errors.is_empty()).count() {
-        1 => {}
-        0 if one.is_empty() => {}
-        0 => {
+        0 if !one.is_empty() => {
             errors.push(nowhere("validate one and only one schema (oneOf). Found none valid"));
             errors.extend(nearest(one));
         }
+        0 | 1 => {}
         many => {
             errors.push(nowhere(&format!("validate one and only one schema (oneOf). Found {many} valid alternatives")))
         }
@@ -176,55 +174,6 @@ fn combinations(schema: &Schema, value: &Value, old: Option<&Value>, path: &str,
         let none = if failed == all.len() { ". None validated" } else { "" };
         errors.extend(all.into_iter().flatten());
         errors.push(nowhere(&format!("validate all the schemas (allOf){none}")));
-    }
-}
-
-/// The errors of the alternative that is nearest to being met.
-fn nearest(attempts: Vec<Vec<FieldError>>) -> Vec<FieldError> {
-    attempts.into_iter().min_by_key(Vec::len).unwrap_or_default()
-}
-
-/// Sets and map-like lists hold nothing twice. An update that does not touch such a list is not held against it.
-fn duplicates(schema: &Schema, value: &Value, old: Option<&Value>, path: &str, errors: &mut Vec<FieldError>) {
-    if old == Some(value) || !schema.name.is_empty() {
-        return;
-    }
-    match value {
-        Value::Array(items) => {
-            let identity = |item: &Value| match &schema.list {
-                ListType::Atomic => None,
-                ListType::Set => Some(item.clone()),
-                ListType::Map(keys) => Some(key_of(item, keys)),
-            };
-            let mut seen: HashMap<String, bool> = HashMap::new();
-            for (index, item) in items.iter().enumerate() {
-                let here = format!("{path}[{index}]");
-                if let Some(identity) = identity(item) {
-                    match seen.get_mut(&identity.to_string()) {
-                        None => drop(seen.insert(identity.to_string(), false)),
-                        Some(reported @ false) => {
-                            *reported = true;
-                            errors.push(FieldError::duplicate(here.as_str(), &identity));
-                        }
-                        Some(true) => {}
-                    }
-                }
-                if let Some(of) = &schema.items {
-                    duplicates(of, item, old_item(schema, item, old), &here, errors);
-                }
-            }
-        }
-        Value::Object(fields) => {
-            for (field, value) in fields {
-                let old = old.and_then(|old| old.get(field));
-                if let Some(schema) = schema.properties.get(field) {
-                    duplicates(schema, value, old, &join(path, field), errors);
-                } else if let Some(schema) = &schema.additional {
-                    duplicates(schema, value, old, &format!("{path}[{field}]"), errors);
-                }
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -260,19 +209,6 @@ fn is_integer(value: &Value) -> bool {
         || value.as_f64().is_some_and(|number| number.fract() == 0.0 && number.abs() < 9e18)
 }
 
-fn type_name(kind: Type) -> &'static str {
-    match kind {
-        Type::Any => "any",
-        Type::Object => "object",
-        Type::Array => "array",
-        Type::String => "string",
-        Type::Boolean => "boolean",
-        Type::Number => "number",
-        Type::Integer => "integer",
-        Type::IntOrString => "integer,string",
-    }
-}
-
 /// The JSON schema type of a value.
 pub(super) fn json_type(value: &Value) -> &'static str {
     match value {
@@ -284,15 +220,6 @@ pub(super) fn json_type(value: &Value) -> &'static str {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     }
-}
-
-fn plain_text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn too_many(path: &str, count: u64, most: u64) -> FieldError {
-    let detail = format!("Too many: {count}: must have at most {most} items");
-    FieldError { kind: FieldErrorKind::TooMany, field: path.to_owned(), detail }
 }
 
 /// Patterns are compiled once: they come from schemas that were accepted, so there are few.

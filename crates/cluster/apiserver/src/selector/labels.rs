@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::label_syntax::{label_key_problems, label_value_problems};
 use super::parse;
 use crate::object;
-use crate::status::{FieldError, Status};
+use crate::status::{FieldError, Status, joined};
 
 /// Which objects are meant, by their labels: those that meet every requirement.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,9 +26,8 @@ pub struct Requirement {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
+    /// `=` and `==`; `!=` is [`Operator::NotIn`].
     Equals,
-    DoubleEquals,
-    NotEquals,
     In,
     NotIn,
     Exists,
@@ -54,11 +53,11 @@ impl LabelSelector {
             return Ok(Self { requirements: None });
         }
         let mut requirements = Vec::new();
-        for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
+        for (key, value) in object::fields(selector, "/matchLabels") {
             let value = value.as_str().unwrap_or_default().to_owned();
             requirements.push(Requirement::new(key, Operator::Equals, vec![value])?);
         }
-        for expression in selector["matchExpressions"].as_array().into_iter().flatten() {
+        for expression in object::list(selector, "/matchExpressions") {
             let operator = match object::text(expression, "/operator") {
                 "In" => Operator::In,
                 "NotIn" => Operator::NotIn,
@@ -66,8 +65,7 @@ impl LabelSelector {
                 "DoesNotExist" => Operator::DoesNotExist,
                 other => return Err(format!("\"{other}\" is not a valid label selector operator")),
             };
-            let values = expression["values"].as_array().into_iter().flatten();
-            let values = values.filter_map(Value::as_str).map(str::to_owned).collect();
+            let values = object::texts(expression, "/values");
             requirements.push(Requirement::new(object::text(expression, "/key"), operator, values)?);
         }
         Ok(Self::new(requirements))
@@ -141,19 +139,17 @@ impl Requirement {
                 errors.push(FieldError::invalid(field, &value.as_str().into(), &problems.join("; ")));
             }
         }
-        let texts: Vec<String> = errors.iter().map(FieldError::to_string).collect();
-        match texts.as_slice() {
-            [] => Ok(Self { key: key.to_owned(), operator, values }),
-            [one] => Err(one.clone()),
-            many => Err(format!("[{}]", many.join(", "))),
+        match errors.is_empty() {
+            true => Ok(Self { key: key.to_owned(), operator, values }),
+            false => Err(joined(errors.iter().map(FieldError::to_string).collect())),
         }
     }
 
     fn matches(&self, label: Option<&str>) -> bool {
         let has = |label: &str| self.values.iter().any(|value| value == label);
         match self.operator {
-            Operator::Equals | Operator::DoubleEquals | Operator::In => label.is_some_and(has),
-            Operator::NotEquals | Operator::NotIn => !label.is_some_and(has),
+            Operator::Equals | Operator::In => label.is_some_and(has),
+            Operator::NotIn => !label.is_some_and(has),
             Operator::Exists => label.is_some(),
             Operator::DoesNotExist => label.is_none(),
             Operator::GreaterThan => self.compares(label, |label, wanted| label > wanted),
@@ -174,8 +170,6 @@ impl fmt::Display for Requirement {
         let (key, values) = (&self.key, sorted.join(","));
         match self.operator {
             Operator::Equals => write!(f, "{key}={values}"),
-            Operator::DoubleEquals => write!(f, "{key}=={values}"),
-            Operator::NotEquals => write!(f, "{key}!={values}"),
             Operator::In => write!(f, "{key} in ({values})"),
             Operator::NotIn => write!(f, "{key} notin ({values})"),
             Operator::Exists => f.write_str(key),

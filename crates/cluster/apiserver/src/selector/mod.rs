@@ -8,5 +8,4 @@ mod labels;
 mod parse;
 
 pub use fields::{FieldSelector, SelectableFields};
-pub use label_syntax::{label_key_problems, label_value_problems};
-pub use labels::{LabelSelector, Operator, Requirement};
+pub use labels::LabelSelector;

@@ -93,18 +93,18 @@ fn requirement(tokens: &mut Tokens<'_>) -> Result<Requirement, String> {
     if matches!(tokens.peek(), Token::End | Token::Symbol(",")) {
         return Requirement::new(key, Operator::Exists, Vec::new());
     }
-    let operator = match tokens.next() {
+    let token = tokens.next();
+    let operator = match token {
         Token::Word("in") => Operator::In,
         Token::Word("notin") => Operator::NotIn,
-        Token::Symbol("=") => Operator::Equals,
-        Token::Symbol("==") => Operator::DoubleEquals,
-        Token::Symbol("!=") => Operator::NotEquals,
+        Token::Symbol("=" | "==") => Operator::Equals,
+        Token::Symbol("!=") => Operator::NotIn,
         Token::Symbol(">") => Operator::GreaterThan,
         Token::Symbol("<") => Operator::LessThan,
         other => return Err(format!("found '{}', expected: in, notin, =, ==, !=, gt, lt", other.text())),
     };
-    let values = match operator {
-        Operator::In | Operator::NotIn => value_set(tokens)?,
+    let values = match token {
+        Token::Word(_) => value_set(tokens)?,
         _ => vec![exact_value(tokens)?],
     };
     Requirement::new(key, operator, values)
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn all_forms_are_read() {
-        let wanted = ["a=b", "c!=d", "e in (x,y)", "!f", "g notin (z)", "h", "i==j", "k>1", "l<2", "m="];
+        let wanted = ["a=b", "c notin (d)", "e in (x,y)", "!f", "g notin (z)", "h", "i=j", "k>1", "l<2", "m="];
         assert_eq!(printed("a=b,c!=d,e in (y, x),!f, g notin (z),h,i==j,k>1,l<2,m="), wanted);
         assert_eq!(printed(""), Vec::<String>::new());
     }

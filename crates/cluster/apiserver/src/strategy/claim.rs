@@ -2,17 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::fill::fill;
+use super::fill::{fill, fill_in};
 use crate::status::FieldError;
 
 pub(crate) fn default(object: &mut Value) {
     if let Some(spec) = object.get_mut("spec") {
         fill(spec, "volumeMode", json!("Filesystem"));
     }
-    fill(object, "status", json!({}));
-    if let Some(status) = object.get_mut("status") {
-        fill(status, "phase", json!("Pending"));
-    }
+    fill_in(object, "status", "phase", json!("Pending"));
 }
 
 pub(crate) fn default_volume(object: &mut Value) {
@@ -24,10 +21,7 @@ pub(crate) fn default_volume(object: &mut Value) {
             fill(claim, "kind", json!("PersistentVolumeClaim"));
         }
     }
-    fill(object, "status", json!({}));
-    if let Some(status) = object.get_mut("status") {
-        fill(status, "phase", json!("Pending"));
-    }
+    fill_in(object, "status", "phase", json!("Pending"));
 }
 
 pub(crate) fn default_class(object: &mut Value) {

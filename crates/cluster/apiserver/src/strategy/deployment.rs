@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fill::fill;
+use super::fill::{fill, fill_in};
 use super::pod;
 use crate::object;
 use crate::status::FieldError;
@@ -30,10 +30,7 @@ pub(crate) fn default_replica_set(object: &mut Value) {
         fill(spec, "replicas", json!(1));
         default_template(spec);
     }
-    fill(object, "status", json!({}));
-    if let Some(status) = object.get_mut("status") {
-        fill(status, "replicas", json!(0));
-    }
+    fill_in(object, "status", "replicas", json!(0));
 }
 
 /// Of these, zero and false are how the native type says nothing.

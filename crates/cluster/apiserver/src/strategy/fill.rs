@@ -12,6 +12,14 @@ pub(crate) fn fill(object: &mut Value, field: &str, default: Value) {
     }
 }
 
+/// Sets a field of an object's part (`status`, say), which is made if it is absent or null.
+pub(crate) fn fill_in(object: &mut Value, part: &str, field: &str, default: Value) {
+    fill(object, part, serde_json::json!({}));
+    if let Some(part) = object.get_mut(part) {
+        fill(part, field, default);
+    }
+}
+
 /// The items of the list at a pointer; none if there is no list.
 pub(crate) fn each<'a>(object: &'a mut Value, pointer: &str) -> impl Iterator<Item = &'a mut Value> {
     object.pointer_mut(pointer).and_then(Value::as_array_mut).into_iter().flatten()

@@ -12,9 +12,10 @@ pub(crate) mod service;
 
 use serde_json::{Value, json};
 
+use crate::admission::conditions::expression_problem;
 use crate::object;
 use crate::status::FieldError;
-use fill::{each, fill};
+use fill::{each, fill, fill_in};
 
 pub(crate) fn nothing_to_default(_: &mut Value) {}
 
@@ -27,12 +28,10 @@ pub(crate) fn namespace(object: &mut Value) {
     if !name.is_empty() {
         object::map_mut(labels).insert("kubernetes.io/metadata.name".to_owned(), name.into());
     }
-    fill(object, "spec", json!({}));
-    fill(object, "status", json!({}));
     // Only once: what is gone of the finalizers later is done.
-    if object["status"]["phase"].is_null() {
-        fill(&mut object["spec"], "finalizers", json!(["kubernetes"]));
-        fill(&mut object["status"], "phase", json!("Active"));
+    if object.pointer("/status/phase").is_none() {
+        fill_in(object, "spec", "finalizers", json!(["kubernetes"]));
+        fill_in(object, "status", "phase", json!("Active"));
     }
 }
 
@@ -63,6 +62,19 @@ pub(crate) fn webhooks(object: &mut Value) {
         }
         for rule in each(webhook, "/rules") {
             fill(rule, "scope", json!("*"));
+        }
+    }
+}
+
+/// A condition that cannot be evaluated would stop every write that it is asked about.
+pub(crate) fn validate_webhooks(object: &Value, errors: &mut Vec<FieldError>) {
+    let lists = object["webhooks"].as_array().into_iter().flatten().map(|webhook| &webhook["matchConditions"]);
+    for (webhook, conditions) in lists.enumerate() {
+        for (index, condition) in conditions.as_array().into_iter().flatten().enumerate() {
+            if let Some(why) = expression_problem(object::text(condition, "/expression")) {
+                let field = format!("webhooks[{webhook}].matchConditions[{index}].expression");
+                errors.push(FieldError::invalid(field, &condition["expression"], &why));
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fill::{each, fill};
+use super::fill::{each, fill, fill_in};
 use crate::status::FieldError;
 
 pub(crate) fn default(object: &mut Value) {
@@ -20,10 +20,7 @@ pub(crate) fn default(object: &mut Value) {
             fill(port, "targetPort", number);
         }
     }
-    fill(object, "status", json!({}));
-    if let Some(status) = object.get_mut("status") {
-        fill(status, "loadBalancer", json!({}));
-    }
+    fill_in(object, "status", "loadBalancer", json!({}));
 }
 
 pub(crate) fn validate(object: &Value, errors: &mut Vec<FieldError>) {

@@ -1,35 +1,24 @@
 //! Role bindings: which role, for whom.
 
-use jiff::Timestamp;
 use serde_json::Value;
 
-use super::column::{AGE, BuiltInColumn, NAME, text, wide};
-use super::read::{age, list};
-use crate::object;
+use super::column::{AGE, BuiltInColumn, NAME, made};
+use crate::object::{list, text};
 
-pub(super) const BINDING: &[BuiltInColumn] =
-    &[NAME, text("Role"), AGE, wide("Users"), wide("Groups"), wide("ServiceAccounts")];
+pub(super) const BINDING: &[BuiltInColumn] = &[
+    NAME,
+    made("Role", |binding, _| format!("{}/{}", text(binding, "/roleRef/kind"), text(binding, "/roleRef/name")).into()),
+    AGE,
+    made("Users", |binding, _| subjects(binding, "User")).wide(),
+    made("Groups", |binding, _| subjects(binding, "Group")).wide(),
+    made("ServiceAccounts", |binding, _| subjects(binding, "ServiceAccount")).wide(),
+];
 
-pub(super) fn binding(binding: &Value, now: Timestamp) -> Vec<Value> {
-    let role = format!("{}/{}", object::text(binding, "/roleRef/kind"), object::text(binding, "/roleRef/name"));
-    vec![
-        object::name(binding).into(),
-        role.into(),
-        age(binding, now).into(),
-        subjects(binding, "User").into(),
-        subjects(binding, "Group").into(),
-        subjects(binding, "ServiceAccount").into(),
-    ]
-}
-
-fn subjects(binding: &Value, kind: &str) -> String {
-    let subjects = list(binding, "/subjects").iter().filter(|subject| object::text(subject, "/kind") == kind);
-    let names = subjects.map(|subject| {
-        let name = object::text(subject, "/name");
-        match (kind, object::text(subject, "/namespace")) {
-            ("ServiceAccount", namespace) if !namespace.is_empty() => format!("{namespace}/{name}"),
-            _ => name.to_owned(),
-        }
+fn subjects(binding: &Value, kind: &str) -> Value {
+    let subjects = list(binding, "/subjects").iter().filter(|subject| text(subject, "/kind") == kind);
+    let names = subjects.map(|subject| match (kind, text(subject, "/namespace"), text(subject, "/name")) {
+        ("ServiceAccount", namespace, name) if !namespace.is_empty() => format!("{namespace}/{name}"),
+        (_, _, name) => name.to_owned(),
     });
-    names.collect::<Vec<_>>().join(", ")
+    names.collect::<Vec<_>>().join(", ").into()
 }

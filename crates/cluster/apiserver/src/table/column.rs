@@ -1,12 +1,19 @@
 //! The columns of a table.
 
+use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::read;
+use crate::{object, time};
+
 /// One of a custom kind's `additionalPrinterColumns`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Column {
     pub name: String,
     /// `string`, `integer`, `number`, `boolean` or `date`.
+    #[serde(rename = "type")]
     pub kind: String,
     pub format: String,
     pub description: String,
@@ -32,30 +39,52 @@ pub(super) struct BuiltInColumn {
     kind: &'static str,
     format: &'static str,
     priority: i64,
+    cell: Cell,
 }
 
-pub(super) const NAME: BuiltInColumn = BuiltInColumn { name: "Name", kind: "string", format: "name", priority: 0 };
-pub(super) const AGE: BuiltInColumn = text("Age");
-
-pub(super) const fn text(name: &'static str) -> BuiltInColumn {
-    BuiltInColumn { name, kind: "string", format: "", priority: 0 }
+/// How a cell comes about.
+#[derive(Clone, Copy, Debug)]
+enum Cell {
+    /// The text at a JSON pointer, and what is shown if there is none.
+    Text(&'static str, &'static str),
+    Number(&'static str),
+    Flag(&'static str),
+    /// How many items a list has, or how many keys a map.
+    Count(&'static str),
+    Made(fn(&Value, Timestamp) -> Value),
 }
 
-pub(super) const fn integer(name: &'static str) -> BuiltInColumn {
-    BuiltInColumn { name, kind: "integer", format: "", priority: 0 }
+pub(super) const NAME: BuiltInColumn = text("Name", "/metadata/name").named();
+pub(super) const AGE: BuiltInColumn =
+    made("Age", |object, now| time::age(object::text(object, "/metadata/creationTimestamp"), now).into());
+
+const fn column(name: &'static str, kind: &'static str, cell: Cell) -> BuiltInColumn {
+    BuiltInColumn { name, kind, format: "", priority: 0, cell }
 }
 
-pub(super) const fn boolean(name: &'static str) -> BuiltInColumn {
-    BuiltInColumn { name, kind: "boolean", format: "", priority: 0 }
+pub(super) const fn text(name: &'static str, pointer: &'static str) -> BuiltInColumn {
+    column(name, "string", Cell::Text(pointer, ""))
 }
 
-pub(super) const fn date(name: &'static str) -> BuiltInColumn {
-    BuiltInColumn { name, kind: "date", format: "", priority: 0 }
+/// A text, and what is shown if there is none.
+pub(super) const fn text_or(name: &'static str, pointer: &'static str, absent: &'static str) -> BuiltInColumn {
+    column(name, "string", Cell::Text(pointer, absent))
 }
 
-/// Shown only in wide output.
-pub(super) const fn wide(name: &'static str) -> BuiltInColumn {
-    BuiltInColumn { name, kind: "string", format: "", priority: 1 }
+pub(super) const fn integer(name: &'static str, pointer: &'static str) -> BuiltInColumn {
+    column(name, "integer", Cell::Number(pointer))
+}
+
+pub(super) const fn boolean(name: &'static str, pointer: &'static str) -> BuiltInColumn {
+    column(name, "boolean", Cell::Flag(pointer))
+}
+
+pub(super) const fn count(name: &'static str, pointer: &'static str) -> BuiltInColumn {
+    column(name, "integer", Cell::Count(pointer))
+}
+
+pub(super) const fn made(name: &'static str, cell: fn(&Value, Timestamp) -> Value) -> BuiltInColumn {
+    column(name, "string", Cell::Made(cell))
 }
 
 impl BuiltInColumn {
@@ -64,8 +93,30 @@ impl BuiltInColumn {
         Self { format: "name", ..self }
     }
 
+    /// Shown only in wide output.
+    pub(super) const fn wide(self) -> Self {
+        Self { priority: 1, ..self }
+    }
+
+    /// Said to be of another type than its cells are.
+    pub(super) const fn called(self, kind: &'static str) -> Self {
+        Self { kind, ..self }
+    }
+
     pub(super) fn definition(&self) -> Value {
         definition(self.name, self.kind, self.format, "", self.priority)
+    }
+
+    pub(super) fn cell(&self, object: &Value, now: Timestamp) -> Value {
+        match self.cell {
+            Cell::Text(pointer, absent) => read::text_or(object, pointer, absent).into(),
+            Cell::Number(pointer) => read::number(object, pointer).into(),
+            Cell::Flag(pointer) => object::is_true(object, pointer).into(),
+            Cell::Count(pointer) => {
+                object::list(object, pointer).len().max(object::fields(object, pointer).count()).into()
+            }
+            Cell::Made(make) => make(object, now),
+        }
     }
 }
 

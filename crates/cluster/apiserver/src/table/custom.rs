@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::column::{Column, NAME};
 use super::json_path::JsonPath;
-use crate::{object, time};
+use crate::{go_text, object, time};
 
 #[derive(Clone, Debug)]
 pub(super) struct Custom {
@@ -67,9 +67,7 @@ fn as_text(value: &Value) -> String {
             Some(float) if number.is_f64() => float_as_text(float),
             _ => number.to_string(),
         },
-        Value::Array(_) | Value::Object(_) => {
-            value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
-        }
+        Value::Array(_) | Value::Object(_) => go_text::json(value),
     }
 }
 

@@ -3,70 +3,51 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::column::{BuiltInColumn, text, wide};
-use super::read::{is_there, number, text_or};
+use super::column::{BuiltInColumn, made, text};
+use super::read::{is_there, number};
 use crate::{object, time};
 
 pub(super) const COLUMNS: &[BuiltInColumn] = &[
-    text("Last Seen"),
-    text("Type"),
-    text("Reason"),
-    text("Object"),
-    wide("Subobject"),
-    wide("Source"),
-    text("Message"),
-    wide("First Seen"),
-    wide("Count"),
-    wide("Name").named(),
+    made("Last Seen", |event, now| match (is_there(event, "/series"), either(event, LAST)) {
+        (true, _) => time::age(object::text(event, "/series/lastObservedTime"), now).into(),
+        (false, "") => first_seen(event, now),
+        (false, last) => time::age(last, now).into(),
+    }),
+    text("Type", "/type"),
+    text("Reason", "/reason"),
+    made("Object", |event, _| {
+        let kind = either(event, ["/involvedObject/kind", "/regarding/kind"]).to_lowercase();
+        match either(event, ["/involvedObject/name", "/regarding/name"]) {
+            "" => kind.into(),
+            name => format!("{kind}/{name}").into(),
+        }
+    }),
+    made("Subobject", |event, _| either(event, ["/involvedObject/fieldPath", "/regarding/fieldPath"]).into()).wide(),
+    made("Source", |event, _| source(event).into()).wide(),
+    made("Message", |event, _| either(event, ["/message", "/note"]).trim().into()),
+    made("First Seen", first_seen).wide(),
+    made("Count", |event, _| match is_there(event, "/series") {
+        true => number(event, "/series/count").into(),
+        false => (number(event, "/count") + number(event, "/deprecatedCount")).max(1).into(),
+    })
+    .wide(),
+    text("Name", "/metadata/name").wide().named(),
 ];
 
-pub(super) fn cells(event: &Value, now: Timestamp) -> Vec<Value> {
-    // A field of the core group, or its name in `events.k8s.io`.
-    let either = |core: &str, newer: &'static str| text_or(event, core, object::text(event, newer)).to_owned();
-    let or_event_time = |time: String| match time.as_str() {
-        "" => object::text(event, "/eventTime").to_owned(),
-        _ => time,
-    };
-    let first = time::age(&or_event_time(either("/firstTimestamp", "/deprecatedFirstTimestamp")), now);
-    let last = match (is_there(event, "/series"), either("/lastTimestamp", "/deprecatedLastTimestamp").as_str()) {
-        (true, _) => time::age(object::text(event, "/series/lastObservedTime"), now),
-        (false, "") => first.clone(),
-        (false, last) => time::age(last, now),
-    };
-    let count = match is_there(event, "/series") {
-        true => number(event, "/series/count"),
-        false => (number(event, "/count") + number(event, "/deprecatedCount")).max(1),
-    };
-    let kind = either("/involvedObject/kind", "/regarding/kind").to_lowercase();
-    let about = match either("/involvedObject/name", "/regarding/name").as_str() {
-        "" => kind,
-        name => format!("{kind}/{name}"),
-    };
-    vec![
-        last.into(),
-        object::text(event, "/type").into(),
-        object::text(event, "/reason").into(),
-        about.into(),
-        either("/involvedObject/fieldPath", "/regarding/fieldPath").into(),
-        source(event).into(),
-        either("/message", "/note").trim().into(),
-        first.into(),
-        count.into(),
-        object::name(event).into(),
-    ]
+const LAST: [&str; 2] = ["/lastTimestamp", "/deprecatedLastTimestamp"];
+
+/// The first of some fields that is there: one of the core group, then its name in `events.k8s.io`.
+fn either<'a, const N: usize>(event: &'a Value, pointers: [&str; N]) -> &'a str {
+    pointers.into_iter().map(|pointer| object::text(event, pointer)).find(|text| !text.is_empty()).unwrap_or_default()
+}
+
+fn first_seen(event: &Value, now: Timestamp) -> Value {
+    time::age(either(event, ["/firstTimestamp", "/deprecatedFirstTimestamp", "/eventTime"]), now).into()
 }
 
 fn source(event: &Value) -> String {
-    let first_of = |pointers: [&str; 4]| {
-        pointers
-            .into_iter()
-            .map(|pointer| object::text(event, pointer))
-            .find(|text| !text.is_empty())
-            .unwrap_or_default()
-    };
     let component = ["/source/component", "/deprecatedSource/component", "/reportingComponent", "/reportingController"];
-    let host = ["/source/host", "/deprecatedSource/host", "/reportingInstance", "/reportingInstance"];
-    match (first_of(component), first_of(host)) {
+    match (either(event, component), either(event, ["/source/host", "/deprecatedSource/host", "/reportingInstance"])) {
         (component, "") => component.to_owned(),
         (component, host) => format!("{component}, {host}"),
     }

@@ -20,12 +20,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 pub use column::Column;
-pub use json_path::JsonPath;
 
 use crate::metadata_only::partial;
 use crate::object;
 use crate::status::{FieldError, Result, Status};
-use builtin::BuiltIn;
+use column::BuiltInColumn;
 use custom::Custom;
 
 /// What of each object goes into its row (`includeObject`).
@@ -59,7 +58,7 @@ pub struct Printer(Source);
 
 #[derive(Clone, Debug)]
 enum Source {
-    BuiltIn(BuiltIn),
+    BuiltIn(&'static [BuiltInColumn]),
     Custom(Custom),
 }
 
@@ -102,14 +101,14 @@ impl Printer {
 
     fn columns(&self) -> Value {
         match &self.0 {
-            Source::BuiltIn(builtin) => builtin.columns.iter().map(column::BuiltInColumn::definition).collect(),
+            Source::BuiltIn(columns) => columns.iter().map(BuiltInColumn::definition).collect(),
             Source::Custom(custom) => custom.definitions(),
         }
     }
 
     fn row(&self, object: &Value, include: Include, now: Timestamp) -> Value {
         let cells = match &self.0 {
-            Source::BuiltIn(builtin) => (builtin.cells)(object, now),
+            Source::BuiltIn(columns) => columns.iter().map(|column| column.cell(object, now)).collect(),
             Source::Custom(custom) => custom.cells(object, now),
         };
         // The end of a watch's initial events must be seen whatever is included.
@@ -121,9 +120,7 @@ impl Printer {
             Include::None => Value::Null,
         };
         let mut row = json!({"cells": cells, "object": included});
-        if let Source::BuiltIn(BuiltIn { conditions: Some(conditions), .. }) = &self.0
-            && let Some(conditions) = conditions(object)
-        {
+        if let Some(conditions) = pod::conditions(object) {
             row["conditions"] = conditions;
         }
         row

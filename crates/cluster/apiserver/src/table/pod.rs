@@ -3,45 +3,36 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::column::{AGE, BuiltInColumn, NAME, text, wide};
-use super::read::{age, condition, flag, is_there, list, number, text_or};
-use crate::{object, time};
+use super::column::{AGE, BuiltInColumn, NAME, made, text_or};
+use super::read::{self, condition, is_there, number};
+use crate::object::{self, is_true, list};
+use crate::time;
 
 pub(super) const COLUMNS: &[BuiltInColumn] = &[
     NAME,
-    text("Ready"),
-    text("Status"),
-    text("Restarts"),
+    made("Ready", |pod, _| {
+        let summary = Summary::of(pod);
+        format!("{}/{}", summary.ready, summary.total).into()
+    }),
+    made("Status", |pod, _| status(pod, Summary::of(pod).reason).into()),
+    made("Restarts", |pod, now| match Summary::of(pod).restarts {
+        Restarts { count, last: Some(last) } if count != 0 => {
+            format!("{count} ({} ago)", time::human_duration(now.duration_since(last))).into()
+        }
+        Restarts { count, .. } => count.to_string().into(),
+    }),
     AGE,
-    wide("IP"),
-    wide("Node"),
-    wide("Nominated Node"),
-    wide("Readiness Gates"),
+    text_or("IP", "/status/podIPs/0/ip", "<none>").wide(),
+    text_or("Node", "/spec/nodeName", "<none>").wide(),
+    text_or("Nominated Node", "/status/nominatedNodeName", "<none>").wide(),
+    made("Readiness Gates", |pod, _| readiness_gates(pod).into()).wide(),
 ];
 
-pub(super) fn cells(pod: &Value, now: Timestamp) -> Vec<Value> {
-    let summary = Summary::of(pod);
-    let restarts = match summary.restarts.last {
-        Some(last) if summary.restarts.count != 0 => {
-            format!("{} ({} ago)", summary.restarts.count, time::human_duration(now.duration_since(last)))
-        }
-        _ => summary.restarts.count.to_string(),
-    };
-    vec![
-        object::name(pod).into(),
-        format!("{}/{}", summary.ready, summary.total).into(),
-        status(pod, summary.reason).into(),
-        restarts.into(),
-        age(pod, now).into(),
-        text_or(pod, "/status/podIPs/0/ip", "<none>").into(),
-        text_or(pod, "/spec/nodeName", "<none>").into(),
-        text_or(pod, "/status/nominatedNodeName", "<none>").into(),
-        readiness_gates(pod).into(),
-    ]
-}
-
-/// A finished pod's row says so, for clients that hide finished ones.
+/// A finished pod's row says so, for clients that hide finished ones; other objects' rows say nothing.
 pub(super) fn conditions(pod: &Value) -> Option<Value> {
+    if object::kind(pod) != "Pod" {
+        return None;
+    }
     let (reason, message) = match object::text(pod, "/status/phase") {
         "Succeeded" => ("Succeeded", "The pod has completed successfully."),
         "Failed" => ("Failed", "The pod failed."),
@@ -69,8 +60,8 @@ fn readiness_gates(pod: &Value) -> String {
     if gates.is_empty() {
         return "<none>".to_owned();
     }
-    let is_true = |gate: &&Value| condition(pod, object::text(gate, "/conditionType")) == Some("True");
-    format!("{}/{}", gates.iter().filter(is_true).count(), gates.len())
+    let met = |gate: &&Value| condition(pod, object::text(gate, "/conditionType")) == Some("True");
+    format!("{}/{}", gates.iter().filter(met).count(), gates.len())
 }
 
 struct Summary {
@@ -99,7 +90,7 @@ impl Summary {
         let mut summary = Self {
             ready: 0,
             total: list(pod, "/spec/containers").len() + sidecars(pod).count(),
-            reason: text_or(pod, "/status/reason", object::text(pod, "/status/phase")).to_owned(),
+            reason: read::text_or(pod, "/status/reason", object::text(pod, "/status/phase")).to_owned(),
             restarts: Restarts::default(),
         };
         let is_gated = |condition: &Value| {
@@ -131,8 +122,8 @@ impl Summary {
             if is_terminated && number(status, "/state/terminated/exitCode") == 0 {
                 continue;
             }
-            if is_sidecar && flag(status, "/started", false) {
-                self.ready += usize::from(flag(status, "/ready", false));
+            if is_sidecar && is_true(status, "/started") {
+                self.ready += usize::from(is_true(status, "/ready"));
                 continue;
             }
             self.reason = if is_terminated {
@@ -160,7 +151,7 @@ impl Summary {
                 if number(status, "/state/terminated/exitCode") != 0 {
                     error = Some(self.reason.clone());
                 }
-            } else if flag(status, "/ready", false) && is_there(status, "/state/running") {
+            } else if is_true(status, "/ready") && is_there(status, "/state/running") {
                 has_running = true;
                 self.ready += 1;
             }

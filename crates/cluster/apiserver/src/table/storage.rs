@@ -1,163 +1,104 @@
 //! Volumes, claims, storage classes and CSI.
 
-use jiff::Timestamp;
 use serde_json::Value;
 
-use super::column::{AGE, BuiltInColumn, NAME, boolean, integer, text, wide};
-use super::read::{age, flag, is_there, list, text_or, texts};
+use super::column::{AGE, BuiltInColumn, NAME, boolean, made, text, text_or};
+use super::read::{self, joined};
 use crate::object;
 
 pub(super) const VOLUME: &[BuiltInColumn] = &[
     NAME,
-    text("Capacity"),
-    text("Access Modes"),
-    text("Reclaim Policy"),
-    text("Status"),
-    text("Claim"),
-    text("StorageClass"),
-    text("VolumeAttributesClass"),
-    text("Reason"),
+    text_or("Capacity", "/spec/capacity/storage", "0"),
+    made("Access Modes", |volume, _| access_modes(volume, "/spec/accessModes")),
+    text("Reclaim Policy", "/spec/persistentVolumeReclaimPolicy"),
+    STATUS,
+    made("Claim", |volume, _| match volume.pointer("/spec/claimRef") {
+        None | Some(Value::Null) => "".into(),
+        Some(claim) => format!("{}/{}", object::text(claim, "/namespace"), object::text(claim, "/name")).into(),
+    }),
+    CLASS,
+    text_or("VolumeAttributesClass", "/spec/volumeAttributesClassName", "<unset>"),
+    text("Reason", "/status/reason"),
     AGE,
-    wide("VolumeMode"),
+    text_or("VolumeMode", "/spec/volumeMode", "<unset>").wide(),
 ];
-
-pub(super) fn volume(volume: &Value, now: Timestamp) -> Vec<Value> {
-    let claim = match volume.pointer("/spec/claimRef") {
-        None | Some(Value::Null) => String::new(),
-        Some(claim) => format!("{}/{}", object::text(claim, "/namespace"), object::text(claim, "/name")),
-    };
-    vec![
-        object::name(volume).into(),
-        text_or(volume, "/spec/capacity/storage", "0").into(),
-        access_modes(volume, "/spec/accessModes").into(),
-        object::text(volume, "/spec/persistentVolumeReclaimPolicy").into(),
-        phase(volume).into(),
-        claim.into(),
-        class(volume).into(),
-        text_or(volume, "/spec/volumeAttributesClassName", "<unset>").into(),
-        object::text(volume, "/status/reason").into(),
-        age(volume, now).into(),
-        text_or(volume, "/spec/volumeMode", "<unset>").into(),
-    ]
-}
 
 pub(super) const CLAIM: &[BuiltInColumn] = &[
     NAME,
-    text("Status"),
-    text("Volume"),
-    text("Capacity"),
-    text("Access Modes"),
-    text("StorageClass"),
-    text("VolumeAttributesClass"),
+    STATUS,
+    text("Volume", "/spec/volumeName"),
+    made("Capacity", |claim, _| match object::text(claim, "/spec/volumeName") {
+        "" => "".into(),
+        _ => read::text_or(claim, "/status/capacity/storage", "0").into(),
+    }),
+    made("Access Modes", |claim, _| match object::text(claim, "/spec/volumeName") {
+        "" => "".into(),
+        _ => access_modes(claim, "/status/accessModes"),
+    }),
+    CLASS,
+    text_or("VolumeAttributesClass", "/spec/volumeAttributesClassName", "<unset>"),
     AGE,
-    wide("VolumeMode"),
+    text_or("VolumeMode", "/spec/volumeMode", "<unset>").wide(),
 ];
 
-pub(super) fn claim(claim: &Value, now: Timestamp) -> Vec<Value> {
-    let volume = object::text(claim, "/spec/volumeName");
-    let (capacity, modes) = match volume {
-        "" => ("", String::new()),
-        _ => (text_or(claim, "/status/capacity/storage", "0"), access_modes(claim, "/status/accessModes")),
-    };
-    vec![
-        object::name(claim).into(),
-        phase(claim).into(),
-        volume.into(),
-        capacity.into(),
-        modes.into(),
-        class(claim).into(),
-        text_or(claim, "/spec/volumeAttributesClassName", "<unset>").into(),
-        age(claim, now).into(),
-        text_or(claim, "/spec/volumeMode", "<unset>").into(),
-    ]
-}
-
-fn phase(object: &Value) -> &str {
-    if object::is_being_deleted(object) { "Terminating" } else { object::text(object, "/status/phase") }
-}
+const STATUS: BuiltInColumn = made("Status", |object, _| match object::is_being_deleted(object) {
+    true => "Terminating".into(),
+    false => object::text(object, "/status/phase").into(),
+});
 
 /// The class by the annotation that came before the field.
-fn class(object: &Value) -> &str {
-    let annotated = object::text(object, "/metadata/annotations/volume.beta.kubernetes.io~1storage-class");
-    if annotated.is_empty() { object::text(object, "/spec/storageClassName") } else { annotated }
-}
+const CLASS: BuiltInColumn = made("StorageClass", |object, _| {
+    let annotation = "/metadata/annotations/volume.beta.kubernetes.io~1storage-class";
+    read::text_or(object, annotation, object::text(object, "/spec/storageClassName")).into()
+});
 
 /// Short names in a fixed order, each once.
-fn access_modes(object: &Value, pointer: &str) -> String {
+fn access_modes(object: &Value, pointer: &str) -> Value {
     const SHORT: [(&str, &str); 4] =
         [("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")];
-    let modes = texts(object, pointer);
-    let present = SHORT.into_iter().filter(|(long, _)| modes.contains(long));
-    present.map(|(_, short)| short).collect::<Vec<_>>().join(",")
+    let modes = object::texts(object, pointer);
+    let present = SHORT.into_iter().filter(|(long, _)| modes.iter().any(|mode| mode == long));
+    joined(present.map(|(_, short)| short.to_owned()), "")
 }
 
-pub(super) const STORAGE_CLASS: &[BuiltInColumn] =
-    &[NAME, text("Provisioner"), text("ReclaimPolicy"), text("VolumeBindingMode"), text("AllowVolumeExpansion"), AGE];
-
-pub(super) fn storage_class(class: &Value, now: Timestamp) -> Vec<Value> {
-    let is_default = ["storageclass.kubernetes.io", "storageclass.beta.kubernetes.io"]
-        .iter()
-        .any(|prefix| object::text(class, &format!("/metadata/annotations/{prefix}~1is-default-class")) == "true");
-    let suffix = if is_default { " (default)" } else { "" };
-    vec![
-        format!("{}{suffix}", object::name(class)).into(),
-        object::text(class, "/provisioner").into(),
-        text_or(class, "/reclaimPolicy", "Delete").into(),
-        text_or(class, "/volumeBindingMode", "Immediate").into(),
-        flag(class, "/allowVolumeExpansion", false).into(),
-        age(class, now).into(),
-    ]
-}
+pub(super) const STORAGE_CLASS: &[BuiltInColumn] = &[
+    made("Name", |class, _| {
+        let is_default =
+            |prefix| object::text(class, &format!("/metadata/annotations/{prefix}~1is-default-class")) == "true";
+        let any = ["storageclass.kubernetes.io", "storageclass.beta.kubernetes.io"].into_iter().any(is_default);
+        format!("{}{}", object::name(class), if any { " (default)" } else { "" }).into()
+    })
+    .named(),
+    text("Provisioner", "/provisioner"),
+    text_or("ReclaimPolicy", "/reclaimPolicy", "Delete"),
+    text_or("VolumeBindingMode", "/volumeBindingMode", "Immediate"),
+    boolean("AllowVolumeExpansion", "/allowVolumeExpansion").called("string"),
+    AGE,
+];
 
 pub(super) const CSI_DRIVER: &[BuiltInColumn] = &[
     NAME,
-    boolean("AttachRequired"),
-    boolean("PodInfoOnMount"),
-    boolean("StorageCapacity"),
-    text("TokenRequests"),
-    boolean("RequiresRepublish"),
-    text("Modes"),
+    made("AttachRequired", |driver, _| (driver.pointer("/spec/attachRequired") != Some(&Value::Bool(false))).into())
+        .called("boolean"),
+    boolean("PodInfoOnMount", "/spec/podInfoOnMount"),
+    boolean("StorageCapacity", "/spec/storageCapacity"),
+    made("TokenRequests", |driver, _| match read::is_there(driver, "/spec/tokenRequests") {
+        true => {
+            let requests = object::list(driver, "/spec/tokenRequests").iter();
+            joined(requests.map(|request| object::text(request, "/audience").to_owned()), "")
+        }
+        false => "<unset>".into(),
+    }),
+    boolean("RequiresRepublish", "/spec/requiresRepublish"),
+    made("Modes", |driver, _| joined(object::texts(driver, "/spec/volumeLifecycleModes"), "<none>")),
     AGE,
 ];
 
-pub(super) fn csi_driver(driver: &Value, now: Timestamp) -> Vec<Value> {
-    let requests = list(driver, "/spec/tokenRequests").iter().map(|request| object::text(request, "/audience"));
-    let requests = match is_there(driver, "/spec/tokenRequests") {
-        true => requests.collect::<Vec<_>>().join(","),
-        false => "<unset>".to_owned(),
-    };
-    let modes = match texts(driver, "/spec/volumeLifecycleModes").join(",") {
-        modes if modes.is_empty() => "<none>".to_owned(),
-        modes => modes,
-    };
-    vec![
-        object::name(driver).into(),
-        flag(driver, "/spec/attachRequired", true).into(),
-        flag(driver, "/spec/podInfoOnMount", false).into(),
-        flag(driver, "/spec/storageCapacity", false).into(),
-        requests.into(),
-        flag(driver, "/spec/requiresRepublish", false).into(),
-        modes.into(),
-        age(driver, now).into(),
-    ]
-}
-
-pub(super) const CSI_NODE: &[BuiltInColumn] = &[NAME, integer("Drivers"), AGE];
-
-pub(super) fn csi_node(node: &Value, now: Timestamp) -> Vec<Value> {
-    vec![object::name(node).into(), list(node, "/spec/drivers").len().into(), age(node, now).into()]
-}
-
-pub(super) const ATTACHMENT: &[BuiltInColumn] =
-    &[NAME, text("Attacher").named(), text("PV"), text("Node"), boolean("Attached"), AGE];
-
-pub(super) fn attachment(attachment: &Value, now: Timestamp) -> Vec<Value> {
-    vec![
-        object::name(attachment).into(),
-        object::text(attachment, "/spec/attacher").into(),
-        object::text(attachment, "/spec/source/persistentVolumeName").into(),
-        object::text(attachment, "/spec/nodeName").into(),
-        flag(attachment, "/status/attached", false).into(),
-        age(attachment, now).into(),
-    ]
-}
+pub(super) const ATTACHMENT: &[BuiltInColumn] = &[
+    NAME,
+    text("Attacher", "/spec/attacher").named(),
+    text("PV", "/spec/source/persistentVolumeName"),
+    text("Node", "/spec/nodeName"),
+    boolean("Attached", "/status/attached"),
+    AGE,
+];

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{DIRECTIVE, confused, merge_maps, missing_key, order, unknown_directive};
-use crate::patch::go_text;
+use crate::go_text;
 use crate::schema::{PatchStrategy, Schema};
 use crate::status::{Result, Status};
 

@@ -11,7 +11,8 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-use super::{as_object, drop_nulls, go_text};
+use super::{as_object, drop_nulls};
+use crate::go_text;
 use crate::schema::{PatchStrategy, Schema};
 use crate::status::{Result, Status};
 

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 use super::{DIRECTIVE, confused, missing_key, wrong_type};
-use crate::patch::go_text;
+use crate::go_text;
 use crate::status::Result;
 
 /// What tells one item from another: its merge key, or itself in a list of scalars.

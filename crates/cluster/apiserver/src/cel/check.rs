@@ -1,89 +1,34 @@
-//! What can be known of a CEL rule before any object comes: that its names and fields exist.
+//! What can be known of a CEL expression before any object comes: that its names and fields exist.
 //!
 //! Not a type checker: where a type is not known from the schema, anything goes.
 
 use std::collections::BTreeMap;
 
 use kube_cel::cel::ExecutionError;
-use kube_cel::cel::common::ast::{CallExpr, EntryExpr, Expr, IdedExpr, operators};
+use kube_cel::cel::common::ast::{CallExpr, Expr, IdedExpr, operators};
 
-use super::{Schema, Type};
+use super::{FUNCTIONS, parts};
+use crate::schema::{Schema, Type};
 
 /// Names that stand for types, or that functions are grouped under.
-const GLOBAL_NAMES: &[&str] = &[
-    "base64",
-    "bool",
-    "bytes",
-    "cel",
-    "cidr",
-    "double",
-    "duration",
-    "dyn",
-    "format",
-    "google",
-    "int",
-    "ip",
-    "jsonpatch",
-    "list",
-    "map",
-    "math",
-    "null_type",
-    "optional",
-    "optional_type",
-    "sets",
-    "string",
-    "strings",
-    "timestamp",
-    "type",
-    "uint",
-];
+const GLOBAL_NAMES: &str = "base64 bool bytes cel cidr double duration dyn format google int ip jsonpatch list map math \
+    null_type optional optional_type sets string strings timestamp type uint";
 
-/// What a name in scope is, as far as it is known.
+/// Fields that are called so must be written otherwise.
+const RESERVED: &str = "true false null in as break const continue else for function if import let loop package \
+    namespace return var void while";
+
+/// What the names in scope are, as far as it is known.
+pub type Scope<'a> = BTreeMap<String, Known<'a>>;
 type Known<'a> = Option<&'a Schema>;
-type Scope<'a> = BTreeMap<String, Known<'a>>;
 
-/// Checks the names and fields of a rule on `schema`. The error is worded as Kubernetes' compiler does.
-pub(super) fn check(rule: &IdedExpr, source: &str, schema: &Schema, optional_old: bool) -> Result<(), String> {
-    let old = if optional_old { None } else { Some(schema) };
-    let scope = Scope::from([("self".to_owned(), Some(schema)), ("oldSelf".to_owned(), old)]);
-    known(rule, &scope).map(drop).map_err(|problem| problem.at(source))
-}
-
-/// How deep an expression nests.
-pub(super) fn depth(expression: &IdedExpr) -> usize {
-    let below = |parts: &mut dyn Iterator<Item = &IdedExpr>| parts.map(depth).max().unwrap_or_default();
-    1 + match &expression.expr {
-        Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => 0,
-        Expr::Select(select) => depth(&select.operand),
-        Expr::Call(call) => below(&mut call.target.as_deref().into_iter().chain(&call.args)),
-        Expr::List(list) => below(&mut list.elements.iter()),
-        Expr::Map(map) => below(&mut map.entries.iter().flat_map(|entry| parts_of(&entry.expr))),
-        Expr::Struct(fields) => below(&mut fields.entries.iter().flat_map(|entry| parts_of(&entry.expr))),
-        Expr::Comprehension(of) => {
-            below(&mut [&of.iter_range, &of.accu_init, &of.loop_cond, &of.loop_step, &of.result].into_iter())
-        }
-    }
-}
-
-fn parts_of(entry: &EntryExpr) -> impl Iterator<Item = &IdedExpr> {
-    let (key, value) = match entry {
-        EntryExpr::StructField(field) => (None, &field.value),
-        EntryExpr::MapEntry(entry) => (Some(&entry.key), &entry.value),
-    };
-    key.into_iter().chain([value])
-}
-
-/// Whether the expression is a field of another type than this.
-pub(super) fn is_surely_no(expression: &IdedExpr, schema: &Schema, wanted: Type) -> bool {
-    let scope = Scope::from([("self".to_owned(), Some(schema)), ("oldSelf".to_owned(), None)]);
-    match known(expression, &scope) {
-        Ok(Some(found)) => !matches!(found.kind, Type::Any | Type::IntOrString) && found.kind != wanted,
-        Ok(None) | Err(_) => false,
-    }
+/// Checks names and fields. The error is worded as Kubernetes' compiler does.
+pub(super) fn check<'a>(expression: &IdedExpr, source: &str, scope: &Scope<'a>) -> Result<Known<'a>, String> {
+    known(expression, scope).map_err(|problem| problem.at(source))
 }
 
 /// Whether a rule's `fieldPath` (`.a.b`, `.m['key']`) leads to a field below the schema.
-pub(super) fn field_exists(schema: &Schema, path: &str) -> bool {
+pub fn field_exists(schema: &Schema, path: &str) -> bool {
     let mut schema = schema;
     let mut rest = path;
     while !rest.is_empty() {
@@ -105,33 +50,14 @@ pub(super) fn field_exists(schema: &Schema, path: &str) -> bool {
 
 /// A field's name as rules write it.
 pub(super) fn escape(field: &str) -> String {
-    const RESERVED: &[&str] = &[
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ];
-    if RESERVED.contains(&field) {
+    if RESERVED.split(' ').any(|word| word == field) {
         return format!("__{field}__");
     }
     field.replace("__", "__underscores__").replace('.', "__dot__").replace('-', "__dash__").replace('/', "__slash__")
+}
+
+fn is_global(name: &str) -> bool {
+    GLOBAL_NAMES.split(' ').any(|global| global == name)
 }
 
 enum Problem {
@@ -164,10 +90,9 @@ impl Problem {
 
 fn known<'a>(expression: &IdedExpr, scope: &Scope<'a>) -> Result<Known<'a>, Problem> {
     match &expression.expr {
-        Expr::Unspecified | Expr::Literal(_) => Ok(None),
         Expr::Ident(name) => match scope.get(name) {
             Some(found) => Ok(*found),
-            None if GLOBAL_NAMES.contains(&name.as_str()) => Ok(None),
+            None if is_global(name) => Ok(None),
             None => Err(Problem::Undeclared(name.clone())),
         },
         Expr::Select(select) => match known(&select.operand, scope)? {
@@ -175,36 +100,30 @@ fn known<'a>(expression: &IdedExpr, scope: &Scope<'a>) -> Result<Known<'a>, Prob
             None => Ok(None),
         },
         Expr::Call(call) => {
-            let parts: Vec<Known<'a>> = call
-                .target
-                .as_deref()
-                .into_iter()
-                .chain(&call.args)
-                .map(|part| known(part, scope))
-                .collect::<Result<_, _>>()?;
+            let found = parts(expression).into_iter().map(|part| known(part, scope)).collect::<Result<Vec<_>, _>>()?;
             let is_operator = !call.func_name.starts_with(|c: char| c.is_ascii_alphabetic());
             if !is_operator && !is_function(call) {
                 return Err(Problem::NoFunction(call.func_name.clone()));
             }
-            match (call.func_name.as_str(), parts.first()) {
+            match (call.func_name.as_str(), found.first()) {
                 (operators::INDEX, Some(Some(of))) => Ok(of.items.as_deref().or(of.additional.as_deref())),
                 _ => Ok(None),
             }
         }
-        Expr::List(list) => all(list.elements.iter(), scope),
-        Expr::Map(map) => all(map.entries.iter().flat_map(|entry| parts_of(&entry.expr)), scope),
-        Expr::Struct(fields) => all(fields.entries.iter().flat_map(|entry| parts_of(&entry.expr)), scope),
-        Expr::Comprehension(comprehension) => {
-            let range = known(&comprehension.iter_range, scope)?;
+        Expr::Comprehension(of) => {
+            let range = known(&of.iter_range, scope)?;
             let item = range.filter(|range| range.kind == Type::Array).and_then(|range| range.items.as_deref());
-            known(&comprehension.accu_init, scope)?;
+            known(&of.accu_init, scope)?;
             let mut inner = scope.clone();
-            inner.insert(comprehension.iter_var.clone(), item);
-            inner.extend(comprehension.iter_var2.iter().map(|name| (name.clone(), None)));
-            inner.insert(comprehension.accu_var.clone(), None);
-            for part in [&comprehension.loop_cond, &comprehension.loop_step, &comprehension.result] {
-                known(part, &inner)?;
-            }
+            inner.insert(of.iter_var.clone(), item);
+            inner.extend(of.iter_var2.iter().chain([&of.accu_var]).map(|name| (name.clone(), None)));
+            [&of.loop_cond, &of.loop_step, &of.result]
+                .into_iter()
+                .try_for_each(|part| known(part, &inner).map(drop))?;
+            Ok(None)
+        }
+        Expr::Unspecified | Expr::Literal(_) | Expr::List(_) | Expr::Map(_) | Expr::Struct(_) => {
+            parts(expression).into_iter().try_for_each(|part| known(part, scope).map(drop))?;
             Ok(None)
         }
     }
@@ -213,22 +132,15 @@ fn known<'a>(expression: &IdedExpr, scope: &Scope<'a>) -> Result<Known<'a>, Prob
 /// Whether the evaluator knows the function. It keeps no list that can be read, but says so when it is called.
 fn is_function(call: &CallExpr) -> bool {
     let group = call.target.as_deref().and_then(|target| match &target.expr {
-        Expr::Ident(name) if GLOBAL_NAMES.contains(&name.as_str()) => Some(format!("{name}.{}", call.func_name)),
+        Expr::Ident(name) if is_global(name) => Some(format!("{name}.{}", call.func_name)),
         _ => None,
     });
     let called = |name: String| {
         let expr = Expr::Call(CallExpr { func_name: name.clone(), target: None, args: Vec::new() });
-        let outcome = super::cel::FUNCTIONS.resolve(&IdedExpr { id: 0, expr });
+        let outcome = FUNCTIONS.resolve(&IdedExpr { id: 0, expr });
         !matches!(outcome, Err(ExecutionError::UndeclaredReference(missing)) if *missing == name)
     };
     group.is_some_and(called) || called(call.func_name.clone())
-}
-
-fn all<'a, 'e>(parts: impl Iterator<Item = &'e IdedExpr>, scope: &Scope<'a>) -> Result<Known<'a>, Problem> {
-    for part in parts {
-        known(part, scope)?;
-    }
-    Ok(None)
 }
 
 fn field<'a>(schema: &'a Schema, name: &str) -> Result<Known<'a>, Problem> {

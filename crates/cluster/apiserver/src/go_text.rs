@@ -1,4 +1,4 @@
-//! JSON values as Go prints them: Kubernetes' messages quote patches so, and clients show them.
+//! JSON values as Go prints them: Kubernetes' messages quote values so, and clients show and compare them.
 
 use serde_json::Value;
 
@@ -11,10 +11,7 @@ pub(crate) fn print(value: &Value) -> String {
         Value::String(value) => value.clone(),
         Value::Array(items) => print_list(items),
         Value::Object(map) => {
-            let mut fields: Vec<_> = map.iter().collect();
-            fields.sort_by_key(|(name, _)| name.as_str());
-            let fields: Vec<String> =
-                fields.into_iter().map(|(name, value)| format!("{name}:{}", print(value))).collect();
+            let fields: Vec<String> = map.iter().map(|(name, value)| format!("{name}:{}", print(value))).collect();
             format!("map[{}]", fields.join(" "))
         }
     }
@@ -23,6 +20,11 @@ pub(crate) fn print(value: &Value) -> String {
 pub(crate) fn print_list(items: &[Value]) -> String {
     let items: Vec<String> = items.iter().map(print).collect();
     format!("[{}]", items.join(" "))
+}
+
+/// What Go's encoder writes: compact, keys sorted, and with `<`, `>` and `&` escaped.
+pub(crate) fn json(value: &Value) -> String {
+    value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
 /// The name of the Go type that a decoded value has.

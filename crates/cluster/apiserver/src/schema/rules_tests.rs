@@ -9,9 +9,8 @@ fn schema(spec: Value) -> Schema {
 }
 
 fn said(schema: &Schema, spec: Value, old: Option<Value>) -> Vec<String> {
-    let rules = Rules::compile(schema).unwrap();
     let old = old.map(|spec| json!({"spec": spec}));
-    rules.check(schema, &json!({"spec": spec}), old.as_ref()).iter().map(FieldError::to_string).collect()
+    schema.check_rules(&json!({"spec": spec}), old.as_ref()).iter().map(FieldError::to_string).collect()
 }
 
 /// What is said of a rule on an object with one integer field `x`.
