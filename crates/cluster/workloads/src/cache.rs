@@ -4,11 +4,12 @@
 //! old versions, deterministic names, [`crate::replica_set::expectations`]).
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Range;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::{StreamExt, pin_mut};
+use futures::channel::mpsc;
+use futures::stream::{self, BoxStream, StreamExt};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource};
@@ -17,73 +18,85 @@ use tokio::sync::watch;
 
 use crate::key::Key;
 
-/// What an owner does with before and after of a change.
-type Observe<O, K> = fn(&O, Option<&Arc<K>>, Option<&Arc<K>>);
-type Observer<K> = Box<dyn Fn(Option<&Arc<K>>, Option<&Arc<K>>) + Send + Sync>;
+/// Any kind of object.
+pub(crate) trait Kept: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static {}
+
+impl<K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static> Kept for K {}
 
 pub(crate) struct Cache<K> {
-    objects: RwLock<BTreeMap<Key, Arc<K>>>,
-    observers: Mutex<Vec<Observer<K>>>,
-    synced: watch::Sender<bool>,
+    state: Mutex<State<K>>,
+    listed: watch::Sender<bool>,
+}
+
+struct State<K> {
+    objects: BTreeMap<Key, Arc<K>>,
+    observers: Vec<mpsc::UnboundedSender<Change<K>>>,
+}
+
+/// An object before and after a change; one of them at least is there.
+#[derive(Clone)]
+pub(crate) struct Change<K> {
+    pub(crate) before: Option<Arc<K>>,
+    pub(crate) after: Option<Arc<K>>,
+}
+
+impl<K: Resource> Change<K> {
+    /// As it is, or was at its end.
+    pub(crate) fn latest(&self) -> &Arc<K> {
+        self.after.as_ref().or(self.before.as_ref()).expect("a change has a before or an after")
+    }
+
+    pub(crate) fn key(&self) -> Key {
+        Key::of(&**self.latest())
+    }
 }
 
 impl<K> Default for Cache<K> {
     fn default() -> Self {
-        Self { objects: RwLock::default(), observers: Mutex::default(), synced: watch::Sender::new(false) }
+        let state = State { objects: BTreeMap::new(), observers: Vec::new() };
+        Self { state: Mutex::new(state), listed: watch::Sender::new(false) }
     }
 }
 
-impl<K> Cache<K>
-where
-    K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-{
+impl<K: Kept> Cache<K> {
+    fn state(&self) -> MutexGuard<'_, State<K>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn get(&self, key: &Key) -> Option<Arc<K>> {
-        self.read(|objects| objects.get(key).cloned())
+        self.state().objects.get(key).cloned()
     }
 
     pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
-        let inside = |range: Range<'_, Key, Arc<K>>| {
-            range.take_while(|(key, _)| key.namespace == namespace).map(|(_, object)| object.clone()).collect()
-        };
-        self.read(|objects| inside(objects.range(Key::new(namespace, "")..)))
+        let state = self.state();
+        let from = state.objects.range(Key::new(namespace, "")..);
+        from.take_while(|(key, _)| key.namespace == namespace).map(|(_, object)| object.clone()).collect()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<K>> {
-        self.read(|objects| objects.values().cloned().collect())
+        self.state().objects.values().cloned().collect()
     }
 
-    fn read<T>(&self, look: impl FnOnce(&BTreeMap<Key, Arc<K>>) -> T) -> T {
-        look(&self.objects.read().unwrap_or_else(PoisonError::into_inner))
+    /// The keys that `wake` names for what is there, and for every change from now on.
+    pub(crate) fn wakes<'a>(&self, wake: impl Fn(Change<K>) -> Vec<Key> + Send + 'a) -> BoxStream<'a, Key> {
+        let (observer, changes) = mpsc::unbounded();
+        let mut state = self.state();
+        let there = state.objects.values().map(|object| Change { before: None, after: Some(object.clone()) });
+        let there: Vec<Change<K>> = there.collect();
+        state.observers.push(observer);
+        stream::iter(there).chain(changes).flat_map(move |change| stream::iter(wake(change))).boxed()
     }
 
-    /// Calls `observer` with before and after of every change from now on, as long as `owner` lives. To be called
-    /// before the cache is followed, so that none is missed.
-    pub(crate) fn observe<O>(&self, owner: &Arc<O>, observer: Observe<O, K>)
-    where
-        O: Send + Sync + 'static,
-    {
-        // Weak: the owner holds this cache.
-        let owner = Arc::downgrade(owner);
-        let call = move |before: Option<&Arc<K>>, after: Option<&Arc<K>>| {
-            if let Some(owner) = owner.upgrade() {
-                observer(&owner, before, after);
-            }
-        };
-        self.observers.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(call));
-    }
-
-    /// Returns once the first list is complete.
-    pub(crate) async fn synced(&self) {
-        // The sender lives as long as `self`.
-        let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
+    /// True once the first list is complete.
+    pub(crate) fn listed(&self) -> watch::Receiver<bool> {
+        self.listed.subscribe()
     }
 
     /// Follows the API server for ever; what fails is tried again with back-off.
     pub(crate) async fn follow(self: Arc<Self>, api: Api<K>, which: watcher::Config) {
         // Nobody here reads who owns which field, and it is half of an object; a write without it keeps it.
         let without_managers = |object: &mut K| object.meta_mut().managed_fields = None;
-        let events = watcher::watcher(api, which).default_backoff().modify(without_managers);
-        pin_mut!(events);
+        let mut events = pin!(watcher::watcher(api, which).default_backoff().modify(without_managers));
         let mut listed = BTreeMap::new();
         while let Some(event) = events.next().await {
             match event {
@@ -93,7 +106,7 @@ where
                 }
                 Ok(Event::InitDone) => {
                     self.replace(std::mem::take(&mut listed));
-                    self.synced.send_replace(true);
+                    self.listed.send_replace(true);
                 }
                 Ok(Event::Apply(object)) => self.change(Key::of(&object), Some(Arc::new(object))),
                 Ok(Event::Delete(object)) => self.change(Key::of(&object), None),
@@ -103,31 +116,21 @@ where
     }
 
     fn replace(&self, listed: BTreeMap<Key, Arc<K>>) {
-        let gone: Vec<Key> =
-            self.read(|objects| objects.keys().filter(|key| !listed.contains_key(key)).cloned().collect());
-        for key in gone {
-            self.change(key, None);
-        }
-        for (key, object) in listed {
-            self.change(key, Some(object));
-        }
+        let gone: Vec<Key> = self.state().objects.keys().filter(|key| !listed.contains_key(key)).cloned().collect();
+        gone.into_iter().for_each(|key| self.change(key, None));
+        listed.into_iter().for_each(|(key, object)| self.change(key, Some(object)));
     }
 
     fn change(&self, key: Key, after: Option<Arc<K>>) {
-        let before = {
-            let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
-            match after.clone() {
-                Some(object) => objects.insert(key, object),
-                None => objects.remove(&key),
-            }
+        let mut state = self.state();
+        let before = match after.clone() {
+            Some(object) => state.objects.insert(key, object),
+            None => state.objects.remove(&key),
         };
-        if let (Some(before), Some(after)) = (&before, &after)
-            && before.meta().resource_version == after.meta().resource_version
-        {
-            return;
-        }
-        for observer in self.observers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            observer(before.as_ref(), after.as_ref());
+        let version = |object: &Arc<K>| object.meta().resource_version.clone();
+        if before.as_ref().map(version) != after.as_ref().map(version) {
+            let change = Change { before, after };
+            state.observers.retain(|observer| observer.unbounded_send(change.clone()).is_ok());
         }
     }
 }

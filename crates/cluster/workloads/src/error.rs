@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use kube::core::Status;
+
 use crate::key::Key;
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
@@ -19,35 +21,36 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn file(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
-        let doing = doing.into();
-        move |source| Self::File { doing, source }
-    }
-
-    fn status(&self) -> Option<&kube::core::Status> {
-        match self {
-            Self::Api(kube::Error::Api(status)) => Some(status),
-            Self::Api(_) | Self::File { .. } | Self::Other(_) | Self::TaskEnded(_) => None,
-        }
+    fn is(&self, holds: impl Fn(&Status) -> bool) -> bool {
+        matches!(self, Self::Api(kube::Error::Api(status)) if holds(status))
     }
 
     pub(crate) fn is_not_found(&self) -> bool {
-        self.status().is_some_and(|status| status.code == 404)
+        self.is(Status::is_not_found)
     }
 
     pub(crate) fn is_conflict(&self) -> bool {
-        self.status().is_some_and(|status| status.code == 409 && status.reason == "Conflict")
+        self.is(Status::is_conflict)
     }
 
     pub(crate) fn already_exists(&self) -> bool {
-        self.status().is_some_and(|status| status.reason == "AlreadyExists")
+        self.is(Status::is_already_exists)
     }
 
     /// The refusal to create anything in a namespace that is being deleted.
     pub(crate) fn namespace_is_terminating(&self) -> bool {
-        let causes = |status: &kube::core::Status| status.details.clone().map(|details| details.causes);
-        let causes = self.status().and_then(causes).unwrap_or_default();
-        causes.iter().any(|cause| cause.reason == "NamespaceTerminating")
+        self.is(|status| {
+            let mut causes = status.details.iter().flat_map(|details| &details.causes);
+            causes.any(|cause| cause.reason == "NamespaceTerminating")
+        })
+    }
+
+    pub(crate) fn log(&self, controller: &'static str, key: &Key) {
+        if self.is_conflict() {
+            tracing::debug!(controller, %key, "{self}");
+        } else {
+            tracing::info!(controller, %key, "will try again: {self}");
+        }
     }
 }
 
@@ -71,27 +74,3 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-/// For deletions and removals of finalizers: that it is gone is what was wanted.
-pub(crate) fn gone_is_fine<T>(result: kube::Result<T>) -> Result<()> {
-    match result.map_err(Error::from) {
-        Err(error) if !error.is_not_found() => Err(error),
-        Ok(_) | Err(_) => Ok(()),
-    }
-}
-
-/// For things that are made from a cache: they may be there already, or their namespace may be about to go.
-pub(crate) fn made_is_fine<T>(result: kube::Result<T>) -> Result<()> {
-    match result.map_err(Error::from) {
-        Err(error) if error.already_exists() || error.is_not_found() || error.namespace_is_terminating() => Ok(()),
-        outcome => outcome.map(drop),
-    }
-}
-
-pub(crate) fn log(controller: &'static str, key: &Key, error: &Error) {
-    if error.is_conflict() {
-        tracing::debug!(controller, %key, "{error}");
-    } else {
-        tracing::info!(controller, %key, "will try again: {error}");
-    }
-}

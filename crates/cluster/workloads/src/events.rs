@@ -1,4 +1,4 @@
-//! Events: what a controller tells people about an object. Written in order by one task; a loss harms nobody.
+//! Events: what controllers and the node tell people about an object. Written in order by one task; a loss harms nobody.
 
 use std::collections::HashMap;
 
@@ -6,135 +6,133 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::{Api, Client, Resource};
+use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-/// Events remembered to count repetitions.
-const REMEMBERED: usize = 1000;
+/// Events that wait to be written; when the API server is so slow that it fills, further ones are lost.
+const WAITING: usize = 1000;
+
+/// Events remembered to count repetitions, as many as the native recorder remembers.
+const REMEMBERED: usize = 4096;
 
 /// So many different messages for one reason about one object; further ones become a single event.
 const VARIETY: usize = 10;
 const COMBINED: &str = "(combined from similar events): ";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Weight {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
     Normal,
     Warning,
 }
 
-struct Report {
-    component: &'static str,
-    about: ObjectReference,
-    weight: Weight,
-    reason: &'static str,
-    message: String,
-}
-
-/// The pen of one controller.
+/// The pen of one component.
 #[derive(Clone)]
-pub(crate) struct Events {
-    component: &'static str,
-    sender: mpsc::UnboundedSender<Report>,
+pub struct Events {
+    source: EventSource,
+    sender: mpsc::Sender<Event>,
 }
 
 impl Events {
-    pub(crate) fn of(&self, component: &'static str) -> Self {
-        Self { component, sender: self.sender.clone() }
+    /// The pen, and what writes with it for ever.
+    pub fn new(client: Client) -> (Self, impl Future<Output = ()> + Send) {
+        let (sender, mut receiver) = mpsc::channel(WAITING);
+        let write = async move {
+            let mut written = Written::default();
+            while let Some(event) = receiver.recv().await {
+                if let Err(error) = written.write(&client, event).await {
+                    tracing::debug!("an event was lost: {error}");
+                }
+            }
+        };
+        (Self { source: EventSource::default(), sender }, write)
     }
 
-    pub(crate) fn report<K>(&self, about: &K, weight: Weight, reason: &'static str, message: String)
+    /// The same pen in the hand of this component, on this host if it has one.
+    pub fn of(&self, component: &str, host: Option<&str>) -> Self {
+        let source = EventSource { component: Some(component.to_owned()), host: host.map(str::to_owned) };
+        Self { source, sender: self.sender.clone() }
+    }
+
+    pub fn report<K>(&self, about: &K, weight: Weight, reason: &str, message: impl Into<String>)
     where
         K: Resource<DynamicType = ()>,
     {
-        let mut about = about.object_ref(&());
-        about.resource_version = about.resource_version.filter(|version| !version.is_empty());
+        let about = ObjectReference { resource_version: about.resource_version(), ..about.object_ref(&()) };
+        self.report_on(about, weight, reason, message);
+    }
+
+    /// For a part of an object.
+    pub fn report_on(&self, about: ObjectReference, weight: Weight, reason: &str, message: impl Into<String>) {
+        let now = Timestamp::now();
+        let event = Event {
+            metadata: ObjectMeta {
+                name: Some(format!("{}.{:x}", about.name.as_deref().unwrap_or_default(), now.as_nanosecond())),
+                // Events about cluster objects stand in `default`.
+                namespace: about.namespace.clone().or_else(|| Some("default".to_owned())),
+                ..ObjectMeta::default()
+            },
+            involved_object: about,
+            type_: Some(format!("{weight:?}")),
+            reason: Some(reason.to_owned()),
+            message: Some(message.into()),
+            count: Some(1),
+            first_timestamp: Some(Time(now)),
+            last_timestamp: Some(Time(now)),
+            reporting_component: self.source.component.clone(),
+            reporting_instance: Some(self.source.host.clone().unwrap_or_default()),
+            source: Some(self.source.clone()),
+            ..Event::default()
+        };
         // Nobody reads any more only while everything ends.
-        let _ = self.sender.send(Report { component: self.component, about, weight, reason, message });
+        let _ = self.sender.try_send(event);
     }
 }
-
-/// The pen, and what writes with it for ever.
-pub(crate) fn channel(client: Client) -> (Events, impl Future<Output = ()>) {
-    let (sender, mut receiver) = mpsc::unbounded_channel();
-    let write = async move {
-        let mut written = Written::default();
-        while let Some(report) = receiver.recv().await {
-            if let Err(error) = write(&client, &report, &mut written).await {
-                tracing::debug!("an event was lost: {error}");
-            }
-        }
-    };
-    (Events { component: "", sender }, write)
-}
-
-/// About which object, for which reason.
-type Topic = (Option<String>, Weight, &'static str);
 
 /// What was written lately.
 #[derive(Default)]
 struct Written {
     /// Name and count of each event, by topic and words.
-    events: HashMap<(Topic, String), (String, i32)>,
-    variety: HashMap<Topic, usize>,
+    events: HashMap<(String, String), (String, i32)>,
+    variety: HashMap<String, usize>,
 }
 
 impl Written {
-    /// The words under which a report is counted: its own, or those of all that are too many.
-    fn words(&mut self, topic: &Topic, message: &str) -> String {
+    async fn write(&mut self, client: &Client, mut event: Event) -> kube::Result<()> {
+        let api: Api<Event> = Api::namespaced(client.clone(), &event.namespace().unwrap_or_default());
+        let sameness = self.sameness(&mut event);
+        if let Some((name, count)) = self.events.get_mut(&sameness) {
+            *count += 1;
+            let again = json!({"count": *count, "lastTimestamp": event.last_timestamp, "message": event.message});
+            // It may have expired: then this one is new.
+            if api.patch(name, &PatchParams::default(), &Patch::Merge(again)).await.is_ok() {
+                return Ok(());
+            }
+        }
+        api.create(&PostParams::default(), &event).await?;
+        self.events.insert(sameness, (event.name_any(), 1));
+        Ok(())
+    }
+
+    /// Under which topic and words an event is counted: its own words, or those of all that are too many.
+    fn sameness(&mut self, event: &mut Event) -> (String, String) {
         if self.events.len() >= REMEMBERED {
             *self = Self::default();
         }
-        if self.events.contains_key(&(topic.clone(), message.to_owned())) {
-            return message.to_owned();
+        let (about, message) = (&event.involved_object, event.message.get_or_insert_default());
+        let topic = format!("{:?}", (&about.uid, &event.source, &event.type_, &event.reason));
+        let words = format!("{:?}", (&about.field_path, &message));
+        let sameness = (topic.clone(), words);
+        if self.events.contains_key(&sameness) {
+            return sameness;
         }
         let variety = self.variety.entry(topic.clone()).or_default();
         *variety += 1;
-        if *variety > VARIETY { COMBINED.to_owned() } else { message.to_owned() }
-    }
-}
-
-async fn write(client: &Client, report: &Report, written: &mut Written) -> Result<(), kube::Error> {
-    let now = Timestamp::now();
-    // Events about cluster objects stand in `default`.
-    let namespace = report.about.namespace.as_deref().unwrap_or("default");
-    let api: Api<Event> = Api::namespaced(client.clone(), namespace);
-    let topic = (report.about.uid.clone(), report.weight, report.reason);
-    let words = written.words(&topic, &report.message);
-    let prefix = if words == COMBINED { COMBINED } else { "" };
-    let message = format!("{prefix}{}", report.message);
-    let sameness = (topic, words);
-    if let Some((name, count)) = written.events.get_mut(&sameness) {
-        *count += 1;
-        let again = json!({"count": *count, "lastTimestamp": Time(now), "message": message});
-        let outcome = api.patch(name, &PatchParams::default(), &Patch::Merge(again)).await;
-        if outcome.is_err() {
-            // It may have expired: the next one is new.
-            written.events.remove(&sameness);
+        if *variety <= VARIETY {
+            return sameness;
         }
-        return outcome.map(drop);
-    }
-    let event = Event { message: Some(message), ..event(report, namespace, now) };
-    let name = event.metadata.name.clone().unwrap_or_default();
-    api.create(&PostParams::default(), &event).await?;
-    written.events.insert(sameness, (name, 1));
-    Ok(())
-}
-
-fn event(report: &Report, namespace: &str, now: Timestamp) -> Event {
-    let name = format!("{}.{:x}", report.about.name.as_deref().unwrap_or_default(), now.as_nanosecond());
-    Event {
-        metadata: ObjectMeta { name: Some(name), namespace: Some(namespace.to_owned()), ..ObjectMeta::default() },
-        involved_object: report.about.clone(),
-        reason: Some(report.reason.to_owned()),
-        source: Some(EventSource { component: Some(report.component.to_owned()), host: None }),
-        first_timestamp: Some(Time(now)),
-        last_timestamp: Some(Time(now)),
-        count: Some(1),
-        type_: Some(format!("{:?}", report.weight)),
-        reporting_component: Some(report.component.to_owned()),
-        reporting_instance: Some(String::new()),
-        ..Event::default()
+        message.insert_str(0, COMBINED);
+        (topic, COMBINED.to_owned())
     }
 }
 
@@ -145,15 +143,21 @@ mod tests {
     #[test]
     fn too_many_different_messages_for_one_reason_become_one_event() {
         let mut written = Written::default();
-        let topic: Topic = (Some("uid".to_owned()), Weight::Warning, "FailedCreate");
+        let mut count = |reason: &str, message: &str| {
+            let (reason, message) = (Some(reason.to_owned()), Some(message.to_owned()));
+            let mut event = Event { reason, message, ..Event::default() };
+            let sameness = written.sameness(&mut event);
+            written.events.insert(sameness.clone(), (String::new(), 1));
+            (sameness, event.message.unwrap())
+        };
         for number in 0..VARIETY {
             let message = format!("no {number}");
-            assert_eq!(written.words(&topic, &message), message);
-            written.events.insert((topic.clone(), message), (String::new(), 1));
+            assert_eq!(count("FailedCreate", &message).1, message);
         }
-        assert_eq!(written.words(&topic, "no 0"), "no 0", "a repetition is counted where it stands");
-        assert_eq!(written.words(&topic, "no more"), COMBINED);
-        let other: Topic = (Some("uid".to_owned()), Weight::Normal, "SuccessfulCreate");
-        assert_eq!(written.words(&other, "yes"), "yes");
+        assert_eq!(count("FailedCreate", "no 0").1, "no 0", "a repetition is counted where it stands");
+        let (one, said) = count("FailedCreate", "no more");
+        assert_eq!(said, "(combined from similar events): no more");
+        assert_eq!(count("FailedCreate", "and no more").0, one);
+        assert_eq!(count("SuccessfulCreate", "yes").1, "yes");
     }
 }

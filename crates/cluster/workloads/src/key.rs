@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kube::Resource;
+use kube::{Resource, ResourceExt};
 
 /// Namespace (empty for cluster kinds) and name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -12,17 +12,21 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    pub(crate) fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.to_owned(), name: name.to_owned() }
+    pub(crate) fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
     }
 
-    pub(crate) fn cluster(name: &str) -> Self {
+    pub(crate) fn cluster(name: impl Into<String>) -> Self {
         Self::new("", name)
     }
 
     pub(crate) fn of<K: Resource>(object: &K) -> Self {
-        let meta = object.meta();
-        Self::new(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default())
+        Self::new(object.namespace().unwrap_or_default(), object.name_any())
+    }
+
+    /// The object of this name in the same namespace.
+    pub(crate) fn beside<K: Resource>(object: &K, name: impl Into<String>) -> Self {
+        Self::new(object.namespace().unwrap_or_default(), name)
     }
 }
 

@@ -1,8 +1,7 @@
 //! Which kinds the API server serves, found by discovery.
 
-use kube::core::Status;
+use kube::Client;
 use kube::discovery::{ApiCapabilities, ApiResource, Discovery, Scope, verbs};
-use kube::{Client, Error};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Kind {
@@ -15,10 +14,6 @@ impl Kind {
         self.capabilities.scope == Scope::Namespaced
     }
 
-    pub(crate) fn can(&self, verb: &str) -> bool {
-        self.capabilities.supports_operation(verb)
-    }
-
     pub(crate) fn is(&self, api_version: &str, kind: &str) -> bool {
         // An owner may be named in any of its kind's versions.
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
@@ -26,23 +21,10 @@ impl Kind {
     }
 }
 
-/// Every kind that can be deleted, in its preferred version.
+/// Every kind of which objects are kept, in its preferred version. The API server serves all verbs for each of them.
 pub(crate) async fn discover(client: &Client) -> kube::Result<Vec<Kind>> {
-    let discovery = match Discovery::new(client.clone()).run_aggregated().await {
-        Err(error) if !is_refusal(&error) => return Err(error),
-        Err(_) => Discovery::new(client.clone()).run().await?,
-        Ok(discovery) => discovery,
-    };
+    let discovery = Discovery::new(client.clone()).run_aggregated().await?;
     let resources = discovery.groups().flat_map(|group| group.recommended_resources());
-    let kinds = resources.map(|(resource, capabilities)| Kind { resource, capabilities });
-    Ok(kinds.filter(|kind| kind.can(verbs::DELETE)).collect())
-}
-
-/// A server without aggregated discovery.
-fn is_refusal(error: &Error) -> bool {
-    match error {
-        Error::Api(status) => matches!(**status, Status { code: 404 | 406, .. }),
-        Error::SerdeError(_) => true,
-        _ => false,
-    }
+    let kept = resources.filter(|(_, capabilities)| capabilities.supports_operation(verbs::DELETE));
+    Ok(kept.map(|(resource, capabilities)| Kind { resource, capabilities }).collect())
 }

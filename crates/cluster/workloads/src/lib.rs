@@ -1,36 +1,41 @@
 //! The controllers of the embedded cluster, talking to its API server through a [`kube::Client`] like anyone else.
 //!
-//! Each controller is a folder: it observes through a shared [`cache`], decides in pure functions, and acts with calls
-//! that may be repeated. What they do, and say, is what Kubernetes' own controllers do and say.
+//! Each controller is a folder: it observes through the shared caches of [`cluster`], decides in pure functions, and acts
+//! with calls that may be repeated. What they do, and say, is what Kubernetes' own controllers do and say. `events`,
+//! `pod` and `quantity` serve the node too.
 
 mod cache;
 mod classes;
+mod cluster;
 mod deployment;
 mod endpoints;
 mod error;
-mod events;
+pub mod events;
 mod garbage;
 mod key;
 mod kinds;
 mod namespace;
 mod ownership;
-mod pod;
+pub mod pod;
+pub mod quantity;
 mod queue;
 mod replica_set;
 mod snapshot;
 mod volume;
+mod write;
 
-use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kube::runtime::watcher;
+use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource};
-use serde::de::DeserializeOwned;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use self::cache::Cache;
+use self::cache::{Cache, Kept};
+use self::cluster::Cluster;
 pub use self::error::Error;
+use self::events::Events;
 use self::namespace::furniture;
 pub use self::volume::local::PROVISIONER;
 use self::volume::local::Storage;
@@ -46,75 +51,48 @@ pub struct Options {
 
 /// Runs all controllers until the future is dropped; it returns only if one of their tasks ended, which none should.
 pub async fn run(client: Client, options: Options) -> Error {
-    let mut tasks = Tasks { client: client.clone(), running: JoinSet::new() };
-    let (events, write_events) = events::channel(client.clone());
+    let mut tasks = Tasks { client: client.clone(), running: JoinSet::new(), listed: Vec::new() };
+    let (events, write_events) = Events::new(client.clone());
     tasks.start("events", write_events);
-
-    let (pods, sets, deployments) = (Arc::default(), Arc::default(), Arc::default());
-    let controller = replica_set::Controller::new(client.clone(), Arc::clone(&sets), Arc::clone(&pods), &events);
-    tasks.start("replicaset", controller.run());
-    let controller = deployment::Controller::new(
-        client.clone(),
-        Arc::clone(&deployments),
-        Arc::clone(&sets),
-        Arc::clone(&pods),
-        &events,
-    );
-    tasks.start("deployment", controller.run());
-
-    let (namespaces, accounts, bundles) = (Arc::default(), Arc::default(), Arc::default());
-    tasks.start("namespace", namespace::Controller::new(client.clone(), Arc::clone(&namespaces)).run());
-    let controller = furniture::Controller::new(
-        client.clone(),
-        options.root_ca,
-        Arc::clone(&namespaces),
-        Arc::clone(&accounts),
-        Arc::clone(&bundles),
-    );
-    tasks.start("namespace furniture", controller.run());
-
-    let definitions = Arc::default();
-    tasks.start("garbage collector", garbage::Controller::new(client.clone(), Arc::clone(&definitions)).run());
-
-    let storage = Storage { data_dir: options.data_dir };
-    let seen = volume::Seen { pods: Arc::clone(&pods), ..volume::Seen::default() };
-    let controller = volume::Controller::new(client.clone(), seen.clone(), storage.clone(), &events);
-    tasks.start("volume", controller.run());
-    let snapshot_classes = Arc::default();
-    let controller =
-        snapshot::Controller::new(client.clone(), seen.clone(), Arc::clone(&snapshot_classes), storage, &events);
-    tasks.start("snapshot", controller.run());
-    let (services, endpoints, slices) = (Arc::default(), Arc::default(), Arc::default());
-    let controller = endpoints::Controller::new(
-        client.clone(),
-        Arc::clone(&services),
-        Arc::clone(&pods),
-        Arc::clone(&endpoints),
-        Arc::clone(&slices),
-    );
-    tasks.start("endpoints", controller.run());
-    tasks.start("classes", async {
-        classes::make(client).await;
-        std::future::pending().await
+    let named = |name: &str| Config::default().fields(&format!("metadata.name={name}"));
+    let cluster = Arc::new(Cluster {
+        client,
+        events,
+        storage: Storage { data_dir: options.data_dir },
+        root_ca: options.root_ca,
+        pods: tasks.follow(Config::default()),
+        sets: tasks.follow(Config::default()),
+        deployments: tasks.follow(Config::default()),
+        namespaces: tasks.follow(Config::default()),
+        accounts: tasks.follow(named(furniture::ACCOUNT)),
+        bundles: tasks.follow(named(furniture::ROOT_CA)),
+        definitions: tasks.follow(Config::default()),
+        claims: tasks.follow(Config::default()),
+        volumes: tasks.follow(Config::default()),
+        classes: tasks.follow(Config::default()),
+        snapshots: tasks.follow(Config::default()),
+        contents: tasks.follow(Config::default()),
+        snapshot_classes: tasks.follow(Config::default()),
+        services: tasks.follow(Config::default()),
+        endpoints: tasks.follow(Config::default()),
+        slices: tasks.follow(endpoints::own_slices()),
     });
-
-    tasks.follow(pods);
-    tasks.follow(sets);
-    tasks.follow(deployments);
-    tasks.follow(namespaces);
-    // One in each namespace.
-    tasks.follow_some(accounts, watcher::Config::default().fields(&format!("metadata.name={}", furniture::ACCOUNT)));
-    tasks.follow_some(bundles, watcher::Config::default().fields(&format!("metadata.name={}", furniture::ROOT_CA)));
-    tasks.follow(definitions);
-    tasks.follow(seen.claims);
-    tasks.follow(seen.volumes);
-    tasks.follow(seen.classes);
-    tasks.follow(seen.snapshots);
-    tasks.follow(seen.contents);
-    tasks.follow(snapshot_classes);
-    tasks.follow(services);
-    tasks.follow(endpoints);
-    tasks.follow_some(slices, endpoints::Controller::own_slices());
+    tasks.start("classes", classes::run(cluster.clone()));
+    // Who acts on half of what there is acts wrongly.
+    for mut listed in std::mem::take(&mut tasks.listed) {
+        tokio::select! {
+            _ = listed.wait_for(|listed| *listed) => {}
+            error = tasks.first_to_end() => return error,
+        }
+    }
+    tasks.start("replicaset", replica_set::Controller::run(cluster.clone()));
+    tasks.start("deployment", deployment::Controller::run(cluster.clone()));
+    tasks.start("namespace", namespace::run(cluster.clone()));
+    tasks.start("namespace furniture", furniture::run(cluster.clone()));
+    tasks.start("garbage collector", garbage::Controller::run(cluster.clone()));
+    tasks.start("volume", volume::Controller::run(cluster.clone()));
+    tasks.start("snapshot", snapshot::Controller::run(cluster.clone()));
+    tasks.start("endpoints", endpoints::run(cluster));
     tasks.first_to_end().await
 }
 
@@ -122,6 +100,8 @@ pub async fn run(client: Client, options: Options) -> Error {
 struct Tasks {
     client: Client,
     running: JoinSet<&'static str>,
+    /// Of each cache, whether its first list is complete.
+    listed: Vec<watch::Receiver<bool>>,
 }
 
 impl Tasks {
@@ -132,21 +112,14 @@ impl Tasks {
         });
     }
 
-    fn follow<K>(&mut self, cache: Arc<Cache<K>>)
-    where
-        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-    {
-        self.follow_some(cache, watcher::Config::default());
+    fn follow<K: Kept + Resource<DynamicType = ()>>(&mut self, which: Config) -> Arc<Cache<K>> {
+        let cache = Arc::new(Cache::default());
+        self.listed.push(cache.listed());
+        self.start("watch", cache.clone().follow(Api::all(self.client.clone()), which));
+        cache
     }
 
-    fn follow_some<K>(&mut self, cache: Arc<Cache<K>>, which: watcher::Config)
-    where
-        K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-    {
-        self.start("watch", cache.follow(Api::all(self.client.clone()), which));
-    }
-
-    async fn first_to_end(mut self) -> Error {
+    async fn first_to_end(&mut self) -> Error {
         match self.running.join_next().await {
             Some(Ok(name)) => Error::TaskEnded(name),
             Some(Err(error)) => Error::Other(format!("a controller failed: {error}")),

@@ -1,22 +1,18 @@
-//! What controllers read of a pod.
+//! What controllers and the node read of a pod.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 
-pub(crate) fn phase(pod: &Pod) -> &str {
+pub fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
-pub(crate) fn is_finished(pod: &Pod) -> bool {
+pub fn is_finished(pod: &Pod) -> bool {
     matches!(phase(pod), "Succeeded" | "Failed")
 }
 
-pub(crate) fn is_active(pod: &Pod) -> bool {
-    !is_finished(pod) && pod.metadata.deletion_timestamp.is_none()
-}
-
-pub(crate) fn is_terminating(pod: &Pod) -> bool {
-    !is_finished(pod) && pod.metadata.deletion_timestamp.is_some()
+pub(crate) fn goes(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_some()
 }
 
 pub(crate) fn node(pod: &Pod) -> &str {

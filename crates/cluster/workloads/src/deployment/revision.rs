@@ -1,11 +1,9 @@
 //! Revisions: which ReplicaSet is the template's, and what its annotations remember. Pure.
 
-use std::collections::BTreeMap;
-use std::hash::Hasher;
-
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, ReplicaSetSpec};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::ResourceExt;
 
 use super::numbers::{surge, wanted};
 use crate::ownership;
@@ -29,8 +27,8 @@ const NOT_COPIED: [&str; 6] = [
 const LONGEST_HISTORY: usize = 2000;
 const LONGEST_NAME: usize = 253;
 
-pub(super) fn annotation<'a>(meta: &'a ObjectMeta, key: &str) -> Option<&'a str> {
-    meta.annotations.as_ref()?.get(key).map(String::as_str)
+pub(super) fn annotation<'a>(object: &'a impl ResourceExt, key: &str) -> Option<&'a str> {
+    object.annotations().get(key).map(String::as_str)
 }
 
 /// Writes an annotation; whether that changed anything.
@@ -41,7 +39,7 @@ pub(super) fn annotate(meta: &mut ObjectMeta, key: &str, value: &str) -> bool {
 
 /// 0 without the annotation, none if it is no number.
 pub(super) fn revision(set: &ReplicaSet) -> Option<i64> {
-    annotation(&set.metadata, REVISION).map_or(Some(0), |text| text.parse().ok())
+    annotation(set, REVISION).map_or(Some(0), |text| text.parse().ok())
 }
 
 pub(super) fn highest(sets: &[ReplicaSet]) -> i64 {
@@ -59,7 +57,7 @@ pub(super) fn max(set: &ReplicaSet) -> Option<i32> {
 }
 
 fn number(set: &ReplicaSet, key: &str) -> Option<i32> {
-    annotation(&set.metadata, key)?.parse().ok().filter(|number| *number >= 0)
+    annotation(set, key)?.parse().ok().filter(|number| *number >= 0)
 }
 
 /// Notes the sizes that the ReplicaSet is scaled by; whether that changed anything.
@@ -78,20 +76,15 @@ pub(super) fn note_revision(set: &mut ReplicaSet, deployment: &Deployment, revis
             changed |= annotate(&mut set.metadata, key, value);
         }
     }
-    let before = annotation(&set.metadata, REVISION).map(str::to_owned);
-    let before_number = match before.as_deref() {
-        None | Some("") => 0,
-        Some(text) => match text.parse::<i64>() {
-            Ok(number) => number,
-            Err(_) => return false,
-        },
-    };
+    let before = annotation(set, REVISION).map(str::to_owned);
+    let before_number = before.as_deref().filter(|text| !text.is_empty()).map_or(Ok(0), str::parse::<i64>);
+    let Ok(before_number) = before_number else { return false };
     if before_number >= revision {
         return changed;
     }
     annotate(&mut set.metadata, REVISION, &revision.to_string());
     if let Some(before) = before {
-        let history = history(annotation(&set.metadata, HISTORY).unwrap_or_default(), &before);
+        let history = history(annotation(set, HISTORY).unwrap_or_default(), &before);
         annotate(&mut set.metadata, HISTORY, &history);
     }
     true
@@ -108,29 +101,20 @@ fn history(past: &str, latest: &str) -> String {
 
 /// The ReplicaSet of the Deployment's template. `sets` are in the order of their creation: the oldest of equals it is.
 pub(super) fn find(deployment: &Deployment, sets: &[ReplicaSet]) -> Option<usize> {
-    let wanted = template(deployment);
-    sets.iter().position(|set| {
-        let template = set.spec.as_ref().and_then(|spec| spec.template.as_ref());
-        template.is_some_and(|template| same_but_hash(template, &wanted))
-    })
+    sets.iter().position(|set| is_of_template(set, deployment))
 }
 
-pub(super) fn same_but_hash(a: &PodTemplateSpec, b: &PodTemplateSpec) -> bool {
-    let without = |template: &PodTemplateSpec| {
+/// Whether its template is the Deployment's, but for the hash.
+pub(super) fn is_of_template(set: &ReplicaSet, deployment: &Deployment) -> bool {
+    let plain = |template: &PodTemplateSpec| {
         let mut template = template.clone();
         let meta = template.metadata.get_or_insert_default();
-        if let Some(labels) = &mut meta.labels {
-            labels.remove(TEMPLATE_HASH);
-        }
-        meta.labels = meta.labels.take().filter(|labels| !labels.is_empty());
-        meta.annotations = meta.annotations.take().filter(|annotations| !annotations.is_empty());
+        meta.labels.get_or_insert_default().remove(TEMPLATE_HASH);
+        meta.annotations.get_or_insert_default();
         template
     };
-    without(a) == without(b)
-}
-
-fn template(deployment: &Deployment) -> PodTemplateSpec {
-    deployment.spec.as_ref().map(|spec| spec.template.clone()).unwrap_or_default()
+    let has = set.spec.as_ref().and_then(|spec| spec.template.as_ref()).map(plain);
+    has == deployment.spec.as_ref().map(|spec| plain(&spec.template))
 }
 
 /// A new ReplicaSet for the Deployment's template, of size 0 for now.
@@ -143,8 +127,8 @@ pub(super) fn replica_set(deployment: &Deployment, revision: i64) -> ReplicaSet 
     meta.labels.get_or_insert_default().insert(TEMPLATE_HASH.to_owned(), hash.clone());
     let labels = meta.labels.clone();
     let mut selector = spec.selector;
-    selector.match_labels.get_or_insert_with(BTreeMap::new).insert(TEMPLATE_HASH.to_owned(), hash.clone());
-    let mut name = deployment.metadata.name.clone().unwrap_or_default();
+    selector.match_labels.get_or_insert_default().insert(TEMPLATE_HASH.to_owned(), hash.clone());
+    let mut name = deployment.name_any();
     name.truncate(LONGEST_NAME - 1 - hash.len());
     let mut set = ReplicaSet {
         metadata: ObjectMeta {
@@ -170,34 +154,12 @@ pub(super) fn replica_set(deployment: &Deployment, revision: i64) -> ReplicaSet 
 /// A short name for a template that changes with it, spelled in letters that form no words, as Kubernetes does.
 fn template_hash(template: &PodTemplateSpec, collisions: Option<i32>) -> String {
     const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-    let mut hasher = Fnv::default();
     // Struct fields and maps serialize in one order, so equal templates give equal bytes.
-    hasher.write(&serde_json::to_vec(template).expect("a template is plain data"));
-    if let Some(collisions) = collisions {
-        hasher.write(&collisions.to_le_bytes());
-    }
-    hasher.finish().to_string().bytes().map(|digit| char::from(LETTERS[usize::from(digit) % LETTERS.len()])).collect()
-}
-
-/// FNV-1a in 32 bits: stable over versions, which the standard library's hashes are not.
-struct Fnv(u32);
-
-impl Default for Fnv {
-    fn default() -> Self {
-        Self(0x811c_9dc5)
-    }
-}
-
-impl Hasher for Fnv {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0.into()
-    }
+    let mut bytes = serde_json::to_vec(template).expect("a template is plain data");
+    bytes.extend(collisions.map(i32::to_le_bytes).into_iter().flatten());
+    // FNV-1a: stable over versions, which the standard library's hashes are not.
+    let hash = bytes.iter().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+    hash.to_string().bytes().map(|digit| char::from(LETTERS[usize::from(digit) % LETTERS.len()])).collect()
 }
 
 #[cfg(test)]
@@ -242,7 +204,7 @@ mod tests {
         assert!(note_revision(&mut set, &deployment(), 3));
         assert!(note_revision(&mut set, &deployment(), 5));
         assert!(!note_revision(&mut set, &deployment(), 5));
-        assert_eq!(annotation(&set.metadata, HISTORY), Some("1,3"));
+        assert_eq!(annotation(&set, HISTORY), Some("1,3"));
         assert_eq!(revision(&set), Some(5));
     }
 

@@ -10,11 +10,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::ResourceExt;
 
 use super::numbers::{actual, available, is_rolling, size, surge, total, unavailable, wanted};
 use super::{proportion, revision, status};
-use crate::events::Weight;
 use crate::{ownership, pod};
 
 #[derive(Debug, PartialEq)]
@@ -24,7 +23,8 @@ pub(super) enum Step {
     Create(Box<ReplicaSet>),
     Replace(Box<ReplicaSet>),
     Delete(String),
-    Tell(Weight, &'static str, String),
+    /// In an event: how a ReplicaSet was scaled.
+    Tell(String),
 }
 
 #[derive(Debug, Default)]
@@ -48,31 +48,12 @@ fn by_creation(a: &ReplicaSet, b: &ReplicaSet) -> std::cmp::Ordering {
     a.creation_timestamp.cmp(&b.creation_timestamp).then_with(|| a.name.cmp(&b.name))
 }
 
-/// What the Deployment says after its new ReplicaSet was made.
-pub(super) fn note_creation(
-    deployment: &mut Deployment,
-    created: &ReplicaSet,
-    already_there: bool,
-    now: Timestamp,
-) -> bool {
-    let revision = revision::annotation(&created.metadata, revision::REVISION).unwrap_or_default();
-    let mut changed = revision::annotate(&mut deployment.metadata, revision::REVISION, revision);
-    if !already_there && status::deadline(deployment).is_some() {
-        let message = format!("Created new replica set \"{}\"", created.metadata.name.as_deref().unwrap_or_default());
-        let condition = status::progressing("True", status::CREATED, &message, now);
-        status::set(deployment.status.get_or_insert_default(), condition);
-        changed = true;
-    }
-    changed
-}
-
-/// What the Deployment says if its new ReplicaSet cannot be made; none if it has no progress to speak of.
-pub(super) fn note_failed_creation(deployment: &Deployment, message: &str, now: Timestamp) -> Option<Deployment> {
-    status::deadline(deployment)?;
-    let mut deployment = deployment.clone();
-    let condition = status::progressing("False", status::NOT_CREATED, message, now);
-    status::set(deployment.status.get_or_insert_default(), condition);
-    Some(deployment)
+/// What the Deployment says after its new ReplicaSet was made; whether that is news.
+pub(super) fn note_creation(deployment: &mut Deployment, created: &ReplicaSet, is_new: bool, now: Timestamp) -> bool {
+    let revision = revision::annotation(created, revision::REVISION).unwrap_or_default();
+    let changed = revision::annotate(&mut deployment.metadata, revision::REVISION, revision);
+    let message = format!("Created new replica set \"{}\"", created.name_any());
+    (is_new && status::note_progress(deployment, "True", status::CREATED, &message, now)) || changed
 }
 
 struct Look {
@@ -87,10 +68,6 @@ struct Look {
 
 impl Look {
     fn decide(&mut self, pods: &[Arc<Pod>]) {
-        let spec = self.deployment.spec.clone().unwrap_or_default();
-        if spec.selector == LabelSelector::default() {
-            return self.refuse_to_select_all();
-        }
         if self.deployment.metadata.deletion_timestamp.is_some() {
             self.note_revision();
             return self.write_counts();
@@ -98,7 +75,7 @@ impl Look {
         if status::note_pause(&mut self.deployment, self.now) {
             self.write_status();
         }
-        let paused = spec.paused.unwrap_or_default();
+        let paused = status::is_paused(&self.deployment);
         if self.note_revision() && !paused {
             // The changed ReplicaSet brings the next look; the native controller goes no further either (it runs into
             // a conflict with itself).
@@ -117,24 +94,13 @@ impl Look {
         }
     }
 
-    fn refuse_to_select_all(&mut self) {
-        let message = "This deployment is selecting all pods. A non-empty selector is required.";
-        self.step(Step::Tell(Weight::Warning, "SelectingAll", message.to_owned()));
-        let generation = self.deployment.metadata.generation;
-        let status = self.deployment.status.get_or_insert_default();
-        if status.observed_generation < generation {
-            status.observed_generation = generation;
-            self.write_status();
-        }
-    }
-
     fn new_set(&self) -> Option<&ReplicaSet> {
         self.new.map(|new| &self.sets[new])
     }
 
     fn old_sets(&self) -> Vec<ReplicaSet> {
-        let sets = self.sets.iter().enumerate();
-        sets.filter(|(index, _)| Some(*index) != self.new).map(|(_, set)| set.clone()).collect()
+        let old = self.sets.iter().enumerate().filter(|(index, _)| Some(*index) != self.new);
+        old.map(|(_, set)| set.clone()).collect()
     }
 
     fn step(&mut self, step: Step) {
@@ -152,28 +118,22 @@ impl Look {
         let number = revision::highest(&self.old_sets()) + 1;
         let set = &mut self.sets[new];
         let mut changed = revision::note_revision(set, &self.deployment, number);
-        let wanted =
-            self.deployment.spec.as_ref().and_then(|spec| spec.min_ready_seconds).filter(|seconds| *seconds != 0);
-        if let Some(spec) =
-            set.spec.as_mut().filter(|spec| spec.min_ready_seconds.filter(|seconds| *seconds != 0) != wanted)
-        {
-            spec.min_ready_seconds = wanted;
+        let seconds = self.deployment.spec.as_ref().and_then(|spec| spec.min_ready_seconds).unwrap_or_default();
+        let spec = set.spec.get_or_insert_default();
+        if spec.min_ready_seconds.unwrap_or_default() != seconds {
+            spec.min_ready_seconds = Some(seconds).filter(|seconds| *seconds != 0);
             changed = true;
         }
+        let set = set.clone();
         if changed {
-            let set = Box::new(set.clone());
-            self.step(Step::Replace(set));
+            self.step(Step::Replace(Box::new(set)));
             return true;
         }
-        let revision = revision::annotation(&set.metadata, revision::REVISION).unwrap_or_default().to_owned();
-        let name = set.metadata.name.clone().unwrap_or_default();
-        let mut changed = revision::annotate(&mut self.deployment.metadata, revision::REVISION, &revision);
-        let status = self.deployment.status.clone().unwrap_or_default();
-        if status::deadline(&self.deployment).is_some() && status::condition(&status, status::PROGRESSING).is_none() {
-            let message = format!("Found new replica set \"{name}\"");
-            let condition = status::progressing("True", status::FOUND, &message, self.now);
-            status::set(self.deployment.status.get_or_insert_default(), condition);
-            changed = true;
+        let revision = revision::annotation(&set, revision::REVISION).unwrap_or_default();
+        let mut changed = revision::annotate(&mut self.deployment.metadata, revision::REVISION, revision);
+        if status::progress(&self.deployment).is_none() {
+            let message = format!("Found new replica set \"{}\"", set.name_any());
+            changed |= status::note_progress(&mut self.deployment, "True", status::FOUND, &message, self.now);
         }
         if changed {
             self.write_status();
@@ -232,22 +192,19 @@ impl Look {
         if from == to && !noted {
             return;
         }
-        let name = set.metadata.name.clone().unwrap_or_default();
+        let name = set.name_any();
         self.step(Step::Replace(Box::new(set)));
         if from != to {
             let direction = if from < to { "up" } else { "down" };
-            let message = format!("Scaled {direction} replica set {name} from {from} to {to}");
-            self.step(Step::Tell(Weight::Normal, "ScalingReplicaSet", message));
+            self.step(Step::Tell(format!("Scaled {direction} replica set {name} from {from} to {to}")));
         }
     }
 
     /// Plans the template's ReplicaSet; nothing more can be done in this look.
     fn create(&mut self) {
-        let old = self.old_sets();
-        let mut set = revision::replica_set(&self.deployment, revision::highest(&old) + 1);
+        let set = revision::replica_set(&self.deployment, revision::highest(&self.old_sets()) + 1);
         let room = if is_rolling(&self.deployment) { self.size_with_room(0) } else { wanted(&self.deployment) };
-        set = resized(&set, room);
-        self.step(Step::Create(Box::new(set)));
+        self.step(Step::Create(Box::new(resized(&set, room))));
     }
 
     /// How large a new ReplicaSet of this size may become now.
@@ -296,9 +253,8 @@ impl Look {
         for set in &old {
             let fewer = spare.min(size(set));
             if fewer > 0 {
-                self.resize(set, size(set) - fewer);
+                shrunk |= self.resize(set, size(set) - fewer);
                 spare -= fewer;
-                shrunk = true;
             }
         }
         shrunk
@@ -322,7 +278,7 @@ impl Look {
 
     fn old_pods_run(&self, pods: &[Arc<Pod>]) -> bool {
         let old = self.old_sets();
-        let owned_by_old = |pod: &Pod| old.iter().any(|set| ownership::is_controlled_by(&pod.metadata, set));
+        let owned_by_old = |pod: &Pod| old.iter().any(|set| ownership::is_controlled_by(pod, set));
         total(&old, actual) > 0 || pods.iter().any(|pod| !pod::is_finished(pod) && owned_by_old(pod))
     }
 
@@ -341,7 +297,7 @@ impl Look {
         for set in old.into_iter().take(excess) {
             let observed = set.status.as_ref().and_then(|status| status.observed_generation).unwrap_or_default();
             if actual(&set) == 0 && size(&set) == 0 && set.metadata.generation.unwrap_or_default() <= observed {
-                self.step(Step::Delete(set.metadata.name.unwrap_or_default()));
+                self.step(Step::Delete(set.name_any()));
             }
         }
     }

@@ -5,11 +5,12 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
 
 use super::numbers::{actual, available, ready, size, total, unavailable, wanted};
 use crate::replica_set::REPLICA_FAILURE;
 
-pub(super) const PROGRESSING: &str = "Progressing";
+const PROGRESSING: &str = "Progressing";
 const AVAILABLE: &str = "Available";
 
 pub(super) const CREATED: &str = "NewReplicaSetCreated";
@@ -22,11 +23,11 @@ const PAUSED: &str = "DeploymentPaused";
 const RESUMED: &str = "DeploymentResumed";
 
 /// The seconds in which something must happen; the largest number stands for none.
-pub(super) fn deadline(deployment: &Deployment) -> Option<i32> {
+fn deadline(deployment: &Deployment) -> Option<i32> {
     deployment.spec.as_ref()?.progress_deadline_seconds.filter(|seconds| *seconds != i32::MAX)
 }
 
-pub(super) fn condition<'a>(status: &'a DeploymentStatus, type_: &str) -> Option<&'a DeploymentCondition> {
+fn condition<'a>(status: &'a DeploymentStatus, type_: &str) -> Option<&'a DeploymentCondition> {
     status.conditions.iter().flatten().find(|condition| condition.type_ == type_)
 }
 
@@ -45,12 +46,8 @@ fn new(type_: &str, status: &str, reason: &str, message: &str, now: Timestamp) -
     }
 }
 
-pub(super) fn progressing(status: &str, reason: &str, message: &str, now: Timestamp) -> DeploymentCondition {
-    new(PROGRESSING, status, reason, message, now)
-}
-
 /// Sets a condition; the same state for the same reason stays as it is, moved or reworded never.
-pub(super) fn set(status: &mut DeploymentStatus, mut condition: DeploymentCondition) {
+fn set(status: &mut DeploymentStatus, mut condition: DeploymentCondition) {
     if let Some(current) = self::condition(status, &condition.type_)
         && current.status == condition.status
     {
@@ -71,21 +68,38 @@ fn remove(status: &mut DeploymentStatus, type_: &str) {
     }
 }
 
+/// Notes progress, or the lack of it, if the Deployment has a deadline for it; whether it has.
+pub(super) fn note_progress(
+    deployment: &mut Deployment,
+    status: &str,
+    reason: &str,
+    message: &str,
+    now: Timestamp,
+) -> bool {
+    let counts = deadline(deployment).is_some();
+    if counts {
+        set(deployment.status.get_or_insert_default(), new(PROGRESSING, status, reason, message, now));
+    }
+    counts
+}
+
+pub(super) fn progress(deployment: &Deployment) -> Option<&DeploymentCondition> {
+    condition(deployment.status.as_ref()?, PROGRESSING)
+}
+
+pub(super) fn is_paused(deployment: &Deployment) -> bool {
+    deployment.spec.as_ref().is_some_and(|spec| spec.paused == Some(true))
+}
+
 /// Pausing and resuming are noted, so that the progress deadline does not run meanwhile. Whether anything changed.
 pub(super) fn note_pause(deployment: &mut Deployment, now: Timestamp) -> bool {
-    let paused = deployment.spec.as_ref().and_then(|spec| spec.paused).unwrap_or_default();
-    let status = deployment.status.clone().unwrap_or_default();
-    let reason = reason(condition(&status, PROGRESSING));
-    if deadline(deployment).is_none() || reason == Some(TIMED_OUT) {
-        return false;
+    let reason = reason(progress(deployment));
+    match (is_paused(deployment), reason == Some(PAUSED)) {
+        _ if reason == Some(TIMED_OUT) => false,
+        (true, false) => note_progress(deployment, "Unknown", PAUSED, "Deployment is paused", now),
+        (false, true) => note_progress(deployment, "Unknown", RESUMED, "Deployment is resumed", now),
+        (true, true) | (false, false) => false,
     }
-    let condition = match (paused, reason == Some(PAUSED)) {
-        (true, false) => progressing("Unknown", PAUSED, "Deployment is paused", now),
-        (false, true) => progressing("Unknown", RESUMED, "Deployment is resumed", now),
-        (true, true) | (false, false) => return false,
-    };
-    set(deployment.status.get_or_insert_default(), condition);
-    true
 }
 
 /// Counts and availability, with all other conditions as they are. `sets` are all ReplicaSets, `new` the template's.
@@ -146,14 +160,14 @@ pub(super) fn of_rollout(
     let was_complete = status.replicas == status.updated_replicas && reason(current) == Some(COMPLETE);
     if deadline(deployment).is_some() && !was_complete {
         let who = match new_set {
-            Some(set) => format!("ReplicaSet \"{}\"", set.metadata.name.as_deref().unwrap_or_default()),
-            None => format!("Deployment \"{}\"", deployment.metadata.name.as_deref().unwrap_or_default()),
+            Some(set) => format!("ReplicaSet \"{}\"", set.name_any()),
+            None => format!("Deployment \"{}\"", deployment.name_any()),
         };
         if is_complete(deployment, &status) {
             let message = format!("{who} has successfully progressed.");
-            set(&mut status, progressing("True", COMPLETE, &message, now));
+            set(&mut status, new(PROGRESSING, "True", COMPLETE, &message, now));
         } else if has_progressed(&before, &status) {
-            let mut condition = progressing("True", UPDATED, &format!("{who} is progressing."), now);
+            let mut condition = new(PROGRESSING, "True", UPDATED, &format!("{who} is progressing."), now);
             if let Some(current) = current.filter(|current| current.status == "True") {
                 condition.last_transition_time = current.last_transition_time.clone();
             }
@@ -162,7 +176,7 @@ pub(super) fn of_rollout(
             set(&mut status, condition);
         } else if is_too_late(deployment, &status, now) {
             let message = format!("{who} has timed out progressing.");
-            set(&mut status, progressing("False", TIMED_OUT, &message, now));
+            set(&mut status, new(PROGRESSING, "False", TIMED_OUT, &message, now));
         }
     }
     match replica_failure(sets, new_set) {
@@ -204,11 +218,10 @@ fn last_progress(condition: &DeploymentCondition) -> Timestamp {
 }
 
 fn replica_failure(sets: &[ReplicaSet], new_set: Option<&ReplicaSet>) -> Option<DeploymentCondition> {
-    let conditions = new_set.into_iter().chain(sets).flat_map(|set| set.status.iter());
-    let mut failures = conditions
-        .flat_map(|status| status.conditions.iter().flatten())
-        .filter(|condition| condition.type_ == REPLICA_FAILURE);
-    failures.next().map(|failure| DeploymentCondition {
+    let statuses = new_set.into_iter().chain(sets).flat_map(|set| set.status.iter());
+    let mut conditions = statuses.flat_map(|status| status.conditions.iter().flatten());
+    let failure = conditions.find(|condition| condition.type_ == REPLICA_FAILURE);
+    failure.map(|failure| DeploymentCondition {
         type_: failure.type_.clone(),
         status: failure.status.clone(),
         reason: failure.reason.clone(),
@@ -221,7 +234,7 @@ fn replica_failure(sets: &[ReplicaSet], new_set: Option<&ReplicaSet>) -> Option<
 /// When to look again, though nothing happens: when the deadline passes.
 pub(super) fn next_check(deployment: &Deployment, status: &DeploymentStatus, now: Timestamp) -> Option<Duration> {
     let seconds = deadline(deployment)?;
-    let condition = condition(deployment.status.as_ref()?, PROGRESSING)?;
+    let condition = progress(deployment)?;
     if is_complete(deployment, status) || condition.reason.as_deref() == Some(TIMED_OUT) {
         return None;
     }

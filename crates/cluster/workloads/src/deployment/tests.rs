@@ -58,12 +58,12 @@ impl World {
                     *place.unwrap() = *set;
                 }
                 Step::Delete(name) => self.sets.retain(|set| set.metadata.name.as_ref() != Some(&name)),
-                Step::Tell(_, _, message) => self.told.push(message),
+                Step::Tell(message) => self.told.push(message),
                 Step::Create(mut set) => {
                     set.metadata.uid = set.metadata.name.clone();
                     set.metadata.creation_timestamp =
                         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(self.now));
-                    note_creation(&mut self.deployment, &set, false, self.now);
+                    note_creation(&mut self.deployment, &set, true, self.now);
                     self.sets.push(*set);
                 }
             }
@@ -248,7 +248,7 @@ fn going_back_reuses_the_old_replica_set_under_a_new_revision() {
     world.set_image("1");
     world.settle();
     assert_eq!(world.sizes(), [(2, 0), (3, 3)]);
-    assert_eq!(revision::annotation(&world.deployment.metadata, revision::REVISION), Some("3"));
+    assert_eq!(revision::annotation(&world.deployment, revision::REVISION), Some("3"));
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn changed_annotations_reach_the_replica_set() {
     world.settle();
     world.deployment.metadata.annotations.as_mut().unwrap().insert("team".to_owned(), "red".to_owned());
     world.settle();
-    assert_eq!(revision::annotation(&world.sets[0].metadata, "team"), Some("red"));
+    assert_eq!(revision::annotation(&world.sets[0], "team"), Some("red"));
 }
 
 #[test]

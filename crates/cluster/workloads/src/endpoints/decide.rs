@@ -5,12 +5,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{
-    EndpointAddress, EndpointPort, EndpointSubset, Endpoints, ObjectReference, Pod, Service, ServicePort,
+    ContainerPort, EndpointAddress, EndpointPort, EndpointSubset, Endpoints, ObjectReference, Pod, Service, ServicePort,
 };
 use k8s_openapi::api::discovery::v1::{self as discovery, Endpoint, EndpointConditions, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use kube::Resource;
+use kube::{Resource, ResourceExt};
 
 use crate::{ownership, pod};
 
@@ -34,9 +34,8 @@ struct Behind<'a> {
 fn behind<'a>(service: &Service, pods: &'a [Arc<Pod>]) -> BTreeMap<Vec<Port>, Vec<Behind<'a>>> {
     let mut groups: BTreeMap<Vec<Port>, Vec<Behind<'a>>> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| !pod::is_finished(pod) && selects(service, pod)) {
-        let Some(ip) = pod.status.as_ref().and_then(|status| status.pod_ip.clone()).filter(|ip| !ip.is_empty()) else {
-            continue;
-        };
+        let ip = pod.status.as_ref().and_then(|status| status.pod_ip.clone());
+        let Some(ip) = ip.filter(|ip| !ip.is_empty()) else { continue };
         let wanted = service.spec.as_ref().and_then(|spec| spec.ports.as_deref()).unwrap_or_default();
         let ports: Vec<Port> = wanted.iter().filter_map(|port| resolve(port, pod)).collect();
         if ports.is_empty() && !wanted.is_empty() {
@@ -53,30 +52,27 @@ fn behind<'a>(service: &Service, pods: &'a [Arc<Pod>]) -> BTreeMap<Vec<Port>, Ve
 
 /// A Service without a selector is served by hand.
 pub(super) fn is_selecting(service: &Service) -> bool {
-    let spec = service.spec.as_ref();
-    let external = spec.and_then(|spec| spec.type_.as_deref()) == Some("ExternalName");
-    !external && spec.and_then(|spec| spec.selector.as_ref()).is_some_and(|selector| !selector.is_empty())
+    service.spec.as_ref().is_some_and(|spec| {
+        let external = spec.type_.as_deref() == Some("ExternalName");
+        !external && spec.selector.as_ref().is_some_and(|selector| !selector.is_empty())
+    })
 }
 
 pub(super) fn selects(service: &Service, pod: &Pod) -> bool {
-    let labels = pod.metadata.labels.as_ref();
     let selector = service.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-    selector.is_some_and(|selector| {
-        selector.iter().all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
-    })
+    selector.is_some_and(|selector| selector.iter().all(|(key, value)| pod.labels().get(key) == Some(value)))
 }
 
 fn resolve(port: &ServicePort, pod: &Pod) -> Option<Port> {
     let protocol = port.protocol.clone().unwrap_or_else(|| "TCP".to_owned());
     let number = match &port.target_port {
-        None => port.port,
-        Some(IntOrString::Int(0)) => port.port,
+        None | Some(IntOrString::Int(0)) => port.port,
         Some(IntOrString::Int(number)) => *number,
         Some(IntOrString::String(name)) => {
             let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
             let mut ports = containers.flat_map(|container| container.ports.iter().flatten());
-            let named = ports
-                .find(|port| port.name.as_ref() == Some(name) && port.protocol.as_deref().unwrap_or("TCP") == protocol);
+            let protocol_of = |port: &ContainerPort| port.protocol.clone().unwrap_or_else(|| "TCP".to_owned());
+            let named = ports.find(|port| port.name.as_ref() == Some(name) && protocol_of(port) == protocol);
             named?.container_port
         }
     };
@@ -96,41 +92,37 @@ fn labels(service: &Service, own: &[(&str, &str)]) -> BTreeMap<String, String> {
     labels
 }
 
-fn target(pod: &Pod) -> ObjectReference {
-    let reference = pod.object_ref(&());
-    ObjectReference { api_version: None, resource_version: None, ..reference }
+fn target(pod: &Pod) -> Option<ObjectReference> {
+    Some(ObjectReference { api_version: None, ..pod.object_ref(&()) })
 }
 
 fn node(pod: &Pod) -> Option<String> {
-    Some(pod::node(pod).to_owned()).filter(|node| !node.is_empty())
+    pod.spec.as_ref()?.node_name.clone().filter(|node| !node.is_empty())
+}
+
+/// Kubernetes leaves out lists that are empty.
+fn some<T>(list: impl Iterator<Item = T>) -> Option<Vec<T>> {
+    Some(list.collect()).filter(|list: &Vec<T>| !list.is_empty())
 }
 
 pub(super) fn endpoints(service: &Service, pods: &[Arc<Pod>]) -> Endpoints {
     let unready_too = publishes_unready(service);
-    let mut subsets = Vec::new();
-    for (ports, pods) in behind(service, pods) {
-        let address = |behind: &Behind<'_>| EndpointAddress {
-            ip: behind.ip.clone(),
-            node_name: node(behind.pod),
-            target_ref: Some(target(behind.pod)),
-            ..EndpointAddress::default()
-        };
+    let address = |behind: &Behind<'_>| EndpointAddress {
+        ip: behind.ip.clone(),
+        node_name: node(behind.pod),
+        target_ref: target(behind.pod),
+        ..EndpointAddress::default()
+    };
+    let port = |(name, port, protocol): Port| EndpointPort { name, port, protocol: Some(protocol), app_protocol: None };
+    let subsets = behind(service, pods).into_iter().filter_map(|(ports, pods)| {
         let staying = pods.iter().filter(|behind| unready_too || !behind.terminating);
         let (ready, unready): (Vec<_>, Vec<_>) = staying.partition(|behind| unready_too || behind.ready);
-        if ready.is_empty() && unready.is_empty() {
-            continue;
-        }
-        let some = |pods: Vec<&Behind<'_>>| {
-            Some(pods.into_iter().map(address).collect()).filter(|list: &Vec<_>| !list.is_empty())
-        };
-        let port =
-            |(name, port, protocol): Port| EndpointPort { name, port, protocol: Some(protocol), app_protocol: None };
-        subsets.push(EndpointSubset {
-            addresses: some(ready),
-            not_ready_addresses: some(unready),
-            ports: Some(ports.into_iter().map(port).collect()).filter(|ports: &Vec<_>| !ports.is_empty()),
-        });
-    }
+        (!ready.is_empty() || !unready.is_empty()).then(|| EndpointSubset {
+            addresses: some(ready.into_iter().map(address)),
+            not_ready_addresses: some(unready.into_iter().map(address)),
+            ports: some(ports.into_iter().map(port)),
+        })
+    });
     Endpoints {
         metadata: ObjectMeta {
             name: service.metadata.name.clone(),
@@ -138,7 +130,7 @@ pub(super) fn endpoints(service: &Service, pods: &[Arc<Pod>]) -> Endpoints {
             labels: Some(labels(service, &[ENDPOINTS_BY])),
             ..ObjectMeta::default()
         },
-        subsets: Some(subsets).filter(|subsets| !subsets.is_empty()),
+        subsets: some(subsets),
     }
 }
 
@@ -157,13 +149,14 @@ pub(super) fn slices(service: &Service, pods: &[Arc<Pod>]) -> Vec<EndpointSlice>
             terminating: Some(behind.terminating),
         }),
         node_name: node(behind.pod),
-        target_ref: Some(target(behind.pod)),
+        target_ref: target(behind.pod),
         ..Endpoint::default()
     };
     let slice = |(ports, pods): (Vec<Port>, Vec<Behind<'_>>)| EndpointSlice {
         metadata: slice_meta(service, &ports),
-        address_type: if pods.iter().any(|behind| behind.ip.contains(':')) { "IPv6" } else { "IPv4" }.to_owned(),
-        ports: Some(ports.into_iter().map(slice_port).collect()).filter(|ports: &Vec<_>| !ports.is_empty()),
+        // All pods have addresses of the loopback network.
+        address_type: "IPv4".to_owned(),
+        ports: some(ports.into_iter().map(slice_port)),
         endpoints: pods.into_iter().map(endpoint).collect(),
     };
     groups.into_iter().map(slice).collect()
@@ -182,8 +175,8 @@ fn slice_port((name, port, protocol): Port) -> discovery::EndpointPort {
 fn slice_meta(service: &Service, ports: &[Port]) -> ObjectMeta {
     let mut hasher = DefaultHasher::new();
     (&service.metadata.uid, ports).hash(&mut hasher);
-    let name = service.metadata.name.as_deref().unwrap_or_default();
-    let own = [SLICES_BY, (SLICE_OF, name)];
+    let name = service.name_any();
+    let own = [SLICES_BY, (SLICE_OF, name.as_str())];
     ObjectMeta {
         name: Some(format!("{name}-{:05x}", hasher.finish() & 0xf_ffff)),
         generate_name: Some(format!("{name}-")),
@@ -194,11 +187,9 @@ fn slice_meta(service: &Service, ports: &[Port]) -> ObjectMeta {
     }
 }
 
-/// The Service whose slice it is, if it is one of ours.
+/// The Service whose slice it is.
 pub(super) fn service_of(slice: &EndpointSlice) -> Option<&str> {
-    let labels = slice.metadata.labels.as_ref()?;
-    let ours = labels.get(SLICES_BY.0).map(String::as_str) == Some(SLICES_BY.1);
-    labels.get(SLICE_OF).map(String::as_str).filter(|_| ours)
+    slice.labels().get(SLICE_OF).map(String::as_str)
 }
 
 #[cfg(test)]

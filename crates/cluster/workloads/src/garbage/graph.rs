@@ -103,6 +103,13 @@ impl Graph {
         wake
     }
 
+    /// Takes out what a complete list of a kind no longer has; the uids that need a look now.
+    pub(super) fn keep(&mut self, kind: &ApiResource, listed: &HashSet<String>) -> Vec<String> {
+        let gone = self.nodes.iter().filter(|(uid, node)| node.resource == *kind && !listed.contains(*uid));
+        let gone: Vec<String> = gone.map(|(uid, _)| uid.clone()).collect();
+        gone.iter().flat_map(|uid| self.remove(uid)).collect()
+    }
+
     fn waiting_owners<'a>(&self, owners: impl Iterator<Item = &'a OwnerReference>) -> Vec<String> {
         let waits = |owner: &&OwnerReference| self.nodes.get(&owner.uid).is_some_and(Node::waits_for_dependents);
         owners.filter(waits).map(|owner| owner.uid.clone()).collect()
@@ -192,6 +199,16 @@ mod tests {
         assert_eq!(graph.put("child", node(json!({"name": "child", "ownerReferences": owned_by("owner")}))), [""; 0]);
         assert_eq!(graph.remove("owner"), ["child"]);
         assert_eq!(judge(&[("owner".into(), Standing::Gone)], &[]), Verdict::Delete);
+    }
+
+    #[test]
+    fn what_a_new_list_lacks_is_gone() {
+        let mut graph = Graph::default();
+        graph.put("owner", node(json!({"name": "owner"})));
+        graph.put("child", node(json!({"name": "child", "ownerReferences": owned_by("owner")})));
+        let kind = graph.get("owner").unwrap().resource.clone();
+        assert_eq!(graph.keep(&kind, &["child".to_owned()].into()), ["child"]);
+        assert!(graph.get("owner").is_none() && graph.get("child").is_some());
     }
 
     #[test]

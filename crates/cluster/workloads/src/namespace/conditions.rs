@@ -66,20 +66,18 @@ pub(super) fn update(conditions: &mut Vec<NamespaceCondition>, findings: &Findin
             Some((reason, message)) => ("True", reason, message),
             None => ("False", quiet_reason, quiet_message.to_owned()),
         };
-        let known = conditions.iter().position(|condition| condition.type_ == type_);
-        let transition = match known.map(|index| &conditions[index]) {
-            Some(condition) if condition.status == status => condition.last_transition_time.clone(),
-            Some(_) | None => Some(Time(now)),
-        };
+        let known = conditions.iter_mut().find(|condition| condition.type_ == type_);
+        let unchanged = known.as_ref().filter(|condition| condition.status == status);
+        let since = unchanged.and_then(|condition| condition.last_transition_time.clone());
         let condition = NamespaceCondition {
             type_: type_.to_owned(),
             status: status.to_owned(),
             reason: Some(reason.to_owned()),
             message: Some(message),
-            last_transition_time: transition,
+            last_transition_time: since.or(Some(Time(now))),
         };
         match known {
-            Some(index) => conditions[index] = condition,
+            Some(known) => *known = condition,
             None => conditions.push(condition),
         }
     }

@@ -10,15 +10,15 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PartialObjectMeta, PostParams};
-use kube::discovery::verbs;
 use kube::{Api, Client};
 
 use self::conditions::Findings;
-use crate::cache::Cache;
-use crate::error::{Error, Result, gone_is_fine};
+use crate::cluster::Cluster;
+use crate::error::{Error, Result};
 use crate::key::Key;
 use crate::kinds::{self, Kind};
-use crate::queue::{self, Queue};
+use crate::queue;
+use crate::write::gone_is_fine;
 
 const FINALIZER: &str = "kubernetes";
 
@@ -26,124 +26,93 @@ const FINALIZER: &str = "kubernetes";
 const SHORTEST_ROUND: SignedDuration = SignedDuration::from_millis(500);
 const LONGEST_ROUND: SignedDuration = SignedDuration::from_secs(5);
 
-pub(crate) struct Controller {
-    client: Client,
-    namespaces: Arc<Cache<Namespace>>,
-    queue: Arc<Queue>,
+pub(crate) async fn run(cluster: Arc<Cluster>) {
+    let wakes = cluster.namespaces.wakes(|change| {
+        let goes = change.latest().metadata.deletion_timestamp.is_some();
+        Vec::from_iter(goes.then(|| change.key()))
+    });
+    queue::work("namespace", u32::MAX, wakes, |key| look(&cluster.client, key)).await;
 }
 
-impl Controller {
-    pub(crate) fn new(client: Client, namespaces: Arc<Cache<Namespace>>) -> Arc<Self> {
-        let controller = Arc::new(Self { client, namespaces, queue: Arc::default() });
-        controller.namespaces.observe(&controller, Self::namespace_changed);
-        controller
+async fn look(client: &Client, key: Key) -> Result<Option<Duration>> {
+    let api: Api<Namespace> = Api::all(client.clone());
+    // Asked anew: conditions written in the last round are in no cache yet.
+    let Some(mut namespace) = api.get_opt(&key.name).await? else { return Ok(None) };
+    let held = namespace.spec.as_ref().is_some_and(|spec| spec.finalizers.iter().flatten().count() > 0);
+    let Some(Time(deleted)) = namespace.metadata.deletion_timestamp.clone().filter(|_| held) else { return Ok(None) };
+    let (findings, empty) = delete_content(client, &key.name).await;
+    let status = namespace.status.get_or_insert_default();
+    let phase = status.phase.replace("Terminating".to_owned());
+    let changed = conditions::update(status.conditions.get_or_insert_default(), &findings, Timestamp::now());
+    if changed || phase.as_deref() != Some("Terminating") {
+        namespace = api.replace_status(&key.name, &PostParams::default(), &namespace).await?;
     }
-
-    pub(crate) async fn run(self: Arc<Self>) {
-        self.namespaces.synced().await;
-        queue::work("namespace", self.queue.clone(), None, |key| self.look(key)).await;
+    if !findings.deletion_errors.is_empty() || findings.discovery_error.is_some() {
+        return Err(Error::Other(format!("some content of namespace {key} could not be deleted")));
     }
-
-    fn namespace_changed(&self, _: Option<&Arc<Namespace>>, after: Option<&Arc<Namespace>>) {
-        if let Some(namespace) = after.filter(|namespace| namespace.metadata.deletion_timestamp.is_some()) {
-            self.queue.add(Key::of(&**namespace));
-        }
+    if !empty {
+        return Ok(Some(pause_since(deleted, Timestamp::now())));
     }
+    let spec = namespace.spec.get_or_insert_default();
+    spec.finalizers.get_or_insert_default().retain(|finalizer| finalizer != FINALIZER);
+    gone_is_fine(api.replace_subresource("finalize", &key.name, &PostParams::default(), &namespace).await)?;
+    Ok(None)
+}
 
-    async fn look(&self, key: Key) -> Result<Option<Duration>> {
-        let api: Api<Namespace> = Api::all(self.client.clone());
-        // Asked anew: conditions written in the last round are in no cache yet.
-        let Some(mut namespace) = api.get_opt(&key.name).await? else { return Ok(None) };
-        let finalizers = namespace.spec.iter().flat_map(|spec| spec.finalizers.iter().flatten());
-        let Some(Time(deleted)) = namespace.metadata.deletion_timestamp.clone().filter(|_| finalizers.count() > 0)
-        else {
-            return Ok(None);
-        };
-        let (findings, empty) = self.delete_content(&key.name).await;
-        let status = namespace.status.get_or_insert_default();
-        let phase = status.phase.replace("Terminating".to_owned());
-        let changed = conditions::update(status.conditions.get_or_insert_default(), &findings, Timestamp::now());
-        if changed || phase.as_deref() != Some("Terminating") {
-            namespace = api.replace_status(&key.name, &PostParams::default(), &namespace).await?;
+/// One round: pods first and alone, then everything else. What is left, and whether nothing is.
+async fn delete_content(client: &Client, namespace: &str) -> (Findings, bool) {
+    let mut findings = Findings::default();
+    let mut kinds = match kinds::discover(client).await {
+        Ok(kinds) => kinds,
+        Err(error) => {
+            findings.discovery_error = Some(Error::from(error).to_string());
+            return (findings, false);
         }
-        if !findings.deletion_errors.is_empty() || findings.discovery_error.is_some() {
-            return Err(Error::Other(format!("some content of namespace {key} could not be deleted")));
-        }
-        if !empty {
-            return Ok(Some(pause_since(deleted, Timestamp::now())));
-        }
-        self.finalize(&api, namespace).await?;
-        Ok(None)
+    };
+    kinds.retain(Kind::is_namespaced);
+    let (pods, others): (Vec<Kind>, Vec<Kind>) = kinds.into_iter().partition(|kind| kind.is("v1", "Pod"));
+    for kind in &pods {
+        delete_all(client, kind, namespace, &mut findings).await;
     }
-
-    async fn finalize(&self, api: &Api<Namespace>, mut namespace: Namespace) -> Result<()> {
-        let name = namespace.metadata.name.clone().unwrap_or_default();
-        let spec = namespace.spec.get_or_insert_default();
-        spec.finalizers.get_or_insert_default().retain(|finalizer| finalizer != FINALIZER);
-        gone_is_fine(api.replace_subresource("finalize", &name, &PostParams::default(), &namespace).await)
+    if !findings.remaining.is_empty() {
+        // Kubernetes does not count pods that end in their own time as remaining.
+        return (Findings { deletion_errors: findings.deletion_errors, ..Findings::default() }, false);
     }
-
-    /// One round: pods first and alone, then everything else. What is left, and whether nothing is.
-    async fn delete_content(&self, namespace: &str) -> (Findings, bool) {
-        let mut findings = Findings::default();
-        let mut kinds = match kinds::discover(&self.client).await {
-            Ok(kinds) => kinds,
-            Err(error) => {
-                findings.discovery_error = Some(Error::from(error).to_string());
-                return (findings, false);
-            }
-        };
-        kinds.retain(Kind::is_namespaced);
-        let (pods, others): (Vec<Kind>, Vec<Kind>) = kinds.into_iter().partition(|kind| kind.is("v1", "Pod"));
-        for kind in &pods {
-            self.delete_all(kind, namespace, &mut findings).await;
-        }
-        if !findings.remaining.is_empty() {
-            // Kubernetes does not count pods that end in their own time as remaining.
-            return (Findings { deletion_errors: findings.deletion_errors, ..Findings::default() }, false);
-        }
-        for kind in &others {
-            self.delete_all(kind, namespace, &mut findings).await;
-        }
-        let empty = findings.remaining.is_empty();
-        (findings, empty)
+    for kind in &others {
+        delete_all(client, kind, namespace, &mut findings).await;
     }
+    let empty = findings.remaining.is_empty();
+    (findings, empty)
+}
 
-    async fn delete_all(&self, kind: &Kind, namespace: &str, findings: &mut Findings) {
-        match self.delete_kind(kind, namespace).await {
-            Ok(left) if left.is_empty() => {}
-            Ok(left) => {
-                let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
-                findings.remaining.insert(name, left.len());
-                for finalizer in left.into_iter().flat_map(|object| object.metadata.finalizers.unwrap_or_default()) {
-                    *findings.finalizers.entry(finalizer).or_default() += 1;
-                }
-            }
-            // A kind that went meanwhile took its objects along.
-            Err(error) if error.is_not_found() => {}
-            Err(error) => findings.deletion_errors.push(error.to_string()),
-        }
-    }
-
-    async fn delete_kind(&self, kind: &Kind, namespace: &str) -> Result<Vec<PartialObjectMeta<DynamicObject>>> {
-        if !kind.can(verbs::LIST) {
-            return Ok(Vec::new());
-        }
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &kind.resource);
-        let present = api.list_metadata(&ListParams::default()).await?.items;
-        if present.is_empty() {
-            return Ok(present);
-        }
-        if kind.can(verbs::DELETE_COLLECTION) {
-            api.delete_collection(&DeleteParams::background(), &ListParams::default()).await?;
-        } else {
-            for object in &present {
-                let name = object.metadata.name.as_deref().unwrap_or_default();
-                gone_is_fine(api.delete(name, &DeleteParams::background()).await)?;
+async fn delete_all(client: &Client, kind: &Kind, namespace: &str, findings: &mut Findings) {
+    match delete_kind(client, kind, namespace).await.map_err(Error::from) {
+        Ok(left) if left.is_empty() => {}
+        Ok(left) => {
+            let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
+            findings.remaining.insert(name, left.len());
+            for finalizer in left.into_iter().flat_map(|object| object.metadata.finalizers.unwrap_or_default()) {
+                *findings.finalizers.entry(finalizer).or_default() += 1;
             }
         }
-        Ok(api.list_metadata(&ListParams::default()).await?.items)
+        // A kind that went meanwhile took its objects along.
+        Err(error) if error.is_not_found() => {}
+        Err(error) => findings.deletion_errors.push(error.to_string()),
     }
+}
+
+async fn delete_kind(
+    client: &Client,
+    kind: &Kind,
+    namespace: &str,
+) -> kube::Result<Vec<PartialObjectMeta<DynamicObject>>> {
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &kind.resource);
+    let present = api.list_metadata(&ListParams::default()).await?.items;
+    if present.is_empty() {
+        return Ok(present);
+    }
+    api.delete_collection(&DeleteParams::background(), &ListParams::default()).await?;
+    Ok(api.list_metadata(&ListParams::default()).await?.items)
 }
 
 /// A quarter of the time that it has taken so far.

@@ -2,15 +2,17 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::{Patch, PatchParams};
+use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::types::{SnapshotError, VolumeSnapshotContent};
+use super::types::VolumeSnapshotContent;
 use super::{CONTENT, Controller, snapshot_of};
-use crate::error::{Error, Result, gone_is_fine};
+use crate::error::{Error, Result};
 use crate::events::Weight;
 use crate::key::Key;
-use crate::volume::{local, patch, protect, quantity};
+use crate::quantity;
+use crate::volume::local;
+use crate::write::{patch, patch_status, protect};
 
 /// On a content while its copy is being made.
 const BEING_CREATED: &str = "snapshot.storage.kubernetes.io/volumesnapshot-being-created";
@@ -23,14 +25,14 @@ impl Controller {
         if protect(&self.contents(), content, CONTENT, true).await? {
             return Ok(());
         }
-        if content.status.as_ref().is_some_and(|status| status.ready_to_use == Some(true)) {
+        if content.status.ready_to_use == Some(true) {
             return self.mark(content, false).await.map(drop);
         }
         match self.cut(content).await {
             Err(error) if !error.is_conflict() => {
                 let message = format!("Failed to check and update snapshot content: {error}");
-                let failure = SnapshotError { message: Some(message.clone()), time: Some(Time(Timestamp::now())) };
-                self.write_content_status(content, json!({"error": failure, "readyToUse": false})).await?;
+                let failure = json!({"message": message, "time": Time(Timestamp::now())});
+                patch_status(&self.contents(), content, json!({"error": failure, "readyToUse": false})).await?;
                 self.events.report(content, Weight::Warning, "SnapshotCreationFailed", message);
                 Err(error)
             }
@@ -45,39 +47,38 @@ impl Controller {
         if self.mark(content, true).await? {
             return Ok(());
         }
-        let handle = content.metadata.name.clone().unwrap_or_default();
+        let handle = content.name_any();
         // Asked anew, not of the cache: a copy that is known to be complete must not be made again.
-        let fresh = self.contents().get_status(&handle).await?.status;
-        if fresh.is_some_and(|status| status.ready_to_use == Some(true)) {
+        if self.contents().get_status(&handle).await?.status.ready_to_use == Some(true) {
             return Ok(());
         }
         let name = content.spec.source.volume_handle.clone().unwrap_or_default();
         let missing = || Error::Other(format!("failed to take snapshot of the volume {name}: it is gone"));
-        let volume = self.seen.volumes.get(&Key::cluster(&name)).ok_or_else(missing)?;
+        let volume = self.cluster.volumes.get(&Key::cluster(&name)).ok_or_else(missing)?;
         let path = local::path_of(&volume).ok_or_else(missing)?;
         let begun = Timestamp::now();
-        self.storage.cut(path, &handle).await?;
+        self.cluster.storage.cut(path, &handle).await?;
         let capacity =
             volume.spec.as_ref().and_then(|spec| spec.capacity.as_ref()?.get("storage").map(quantity::bytes));
         let status = json!({"snapshotHandle": handle, "creationTime": nanoseconds(begun), "readyToUse": true,
                             "restoreSize": capacity, "error": null});
-        self.write_content_status(content, status).await
+        patch_status(&self.contents(), content, status).await
     }
 
     /// A content that names a copy which is there already.
     async fn find_made_by_hand(&self, content: &VolumeSnapshotContent, handle: &str) -> Result<()> {
-        let made = std::fs::metadata(self.storage.snapshot(handle)).and_then(|meta| meta.modified());
-        let made = made.map_err(Error::file(format!("find the snapshot {handle}")))?;
+        let made = std::fs::metadata(self.cluster.storage.snapshot(handle)).and_then(|meta| meta.modified());
+        let doing = format!("find the snapshot {handle}");
+        let made = made.map_err(|source| Error::File { doing, source })?;
         let made = Timestamp::try_from(made).unwrap_or_default();
         let status = json!({"snapshotHandle": handle, "creationTime": nanoseconds(made), "readyToUse": true,
                             "restoreSize": 0, "error": null});
-        self.write_content_status(content, status).await
+        patch_status(&self.contents(), content, status).await
     }
 
     /// Sets or takes away the mark that it is being made; whether that changed anything.
     async fn mark(&self, content: &VolumeSnapshotContent, wanted: bool) -> Result<bool> {
-        let annotations = content.metadata.annotations.as_ref();
-        if annotations.is_some_and(|annotations| annotations.contains_key(BEING_CREATED)) == wanted {
+        if content.annotations().contains_key(BEING_CREATED) == wanted {
             return Ok(false);
         }
         let value = if wanted { json!("yes") } else { Value::Null };
@@ -85,26 +86,16 @@ impl Controller {
         Ok(true)
     }
 
-    async fn write_content_status(&self, content: &VolumeSnapshotContent, status: Value) -> Result<()> {
-        let name = content.metadata.name.as_deref().unwrap_or_default();
-        let change = Patch::Merge(json!({"status": status}));
-        gone_is_fine(self.contents().patch_status(name, &PatchParams::default(), &change).await)
-    }
-
     /// A content goes only after its snapshot: that one would point to nothing.
     async fn remove_content(&self, content: &VolumeSnapshotContent) -> Result<()> {
-        let snapshot = self.seen.snapshots.get(&snapshot_of(content));
-        let uid = &content.spec.volume_snapshot_ref.uid;
-        let needed = |snapshot: &super::VolumeSnapshot| {
-            snapshot.metadata.deletion_timestamp.is_none() && snapshot.metadata.uid == *uid
-        };
-        if snapshot.is_some_and(|snapshot| needed(&snapshot)) {
+        let snapshot = self.cluster.snapshots.get(&snapshot_of(content));
+        let own = snapshot.filter(|snapshot| snapshot.metadata.uid == content.spec.volume_snapshot_ref.uid);
+        if own.is_some_and(|snapshot| snapshot.metadata.deletion_timestamp.is_none()) {
             return Ok(());
         }
         if content.spec.deletion_policy == "Delete" {
-            let made = content.status.as_ref().and_then(|status| status.snapshot_handle.as_deref());
-            let handle = made.or(content.metadata.name.as_deref()).unwrap_or_default();
-            self.storage.remove_snapshot(handle).await?;
+            let handle = content.status.snapshot_handle.clone().unwrap_or_else(|| content.name_any());
+            self.cluster.storage.remove_snapshot(&handle).await?;
         }
         protect(&self.contents(), content, CONTENT, false).await.map(drop)
     }

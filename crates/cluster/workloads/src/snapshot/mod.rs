@@ -7,25 +7,22 @@ pub(crate) mod types;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::stream::select_all;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube::core::TypeMeta;
-use kube::{Api, Client, Resource};
-use serde_json::json;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::DeleteParams;
+use kube::{Api, Resource, ResourceExt};
+use serde_json::{Value, json};
 
-use self::types::{
-    ContentSource, ContentSpec, SnapshotError, SnapshotStatus, VolumeSnapshot, VolumeSnapshotClass,
-    VolumeSnapshotContent,
-};
-use crate::cache::Cache;
-use crate::error::{Error, Result, gone_is_fine};
+use self::types::{SnapshotStatus, VolumeSnapshot, VolumeSnapshotClass, VolumeSnapshotContent};
+use crate::cluster::Cluster;
+use crate::error::{Error, Result};
 use crate::events::{Events, Weight};
 use crate::key::Key;
-use crate::queue::{self, Queue};
-use crate::volume::local::{self, PROVISIONER, Storage};
-use crate::volume::{Seen, patch, protect, quantity};
+use crate::volume::local::{self, PROVISIONER};
+use crate::write::{create, gone_is_fine, patch, patch_status, protect, there_is_fine};
+use crate::{quantity, queue};
 
 const AS_SOURCE: &str = "snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection";
 const BOUND: &str = "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection";
@@ -35,111 +32,76 @@ const DEFAULT_CLASS: &str = "snapshot.storage.kubernetes.io/is-default-class";
 const BEING_DELETED: &str = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted";
 
 pub(crate) struct Controller {
-    client: Client,
-    seen: Seen,
-    classes: Arc<Cache<VolumeSnapshotClass>>,
-    storage: Storage,
-    /// Snapshots by namespace and name, contents by name alone.
-    queue: Arc<Queue>,
+    cluster: Arc<Cluster>,
     events: Events,
 }
 
 impl Controller {
-    pub(crate) fn new(
-        client: Client,
-        seen: Seen,
-        classes: Arc<Cache<VolumeSnapshotClass>>,
-        storage: Storage,
-        events: &Events,
-    ) -> Arc<Self> {
-        let events = events.of("snapshot-controller");
-        let controller = Arc::new(Self { client, seen, classes, storage, queue: Arc::default(), events });
-        controller.seen.snapshots.observe(&controller, Self::snapshot_changed);
-        controller.seen.contents.observe(&controller, Self::content_changed);
-        controller.classes.observe(&controller, |controller, _, _| controller.wake_unready(|_| true));
-        controller.seen.claims.observe(&controller, |controller, before, after| {
-            let Some(claim) = after.or(before) else { return };
-            let namespace = &claim.metadata.namespace;
-            controller.wake_unready(|snapshot| snapshot.metadata.namespace == *namespace);
-        });
-        controller
+    /// Snapshots are looked at by namespace and name, contents by name alone.
+    pub(crate) async fn run(cluster: Arc<Cluster>) {
+        let events = cluster.events.of("snapshot-controller", None);
+        let controller = Self { cluster, events };
+        let wakes = select_all([
+            controller.cluster.snapshots.wakes(|change| {
+                let content = change.latest().status.bound_volume_snapshot_content_name.clone();
+                [change.key()].into_iter().chain(content.map(Key::cluster)).collect()
+            }),
+            controller.cluster.contents.wakes(|change| vec![change.key(), snapshot_of(change.latest())]),
+            controller.cluster.snapshot_classes.wakes(|_| controller.unready(controller.cluster.snapshots.all())),
+            controller
+                .cluster
+                .claims
+                .wakes(|change| controller.unready(controller.cluster.snapshots.in_namespace(&change.key().namespace))),
+        ]);
+        queue::work("snapshot", u32::MAX, wakes, |key| controller.look(key)).await;
     }
 
-    pub(crate) async fn run(self: Arc<Self>) {
-        self.seen.claims.synced().await;
-        self.seen.volumes.synced().await;
-        self.classes.synced().await;
-        self.seen.snapshots.synced().await;
-        self.seen.contents.synced().await;
-        queue::work("snapshot", self.queue.clone(), None, |key| self.look(key)).await;
-    }
-
-    fn snapshot_changed(&self, before: Option<&Arc<VolumeSnapshot>>, after: Option<&Arc<VolumeSnapshot>>) {
-        let Some(snapshot) = after.or(before) else { return };
-        self.queue.add(Key::of(&**snapshot));
-        let content = snapshot.status.as_ref().and_then(|status| status.bound_volume_snapshot_content_name.as_deref());
-        if let Some(content) = content {
-            self.queue.add(Key::cluster(content));
-        }
-    }
-
-    fn content_changed(&self, before: Option<&Arc<VolumeSnapshotContent>>, after: Option<&Arc<VolumeSnapshotContent>>) {
-        let Some(content) = after.or(before) else { return };
-        self.queue.add(Key::of(&**content));
-        self.queue.add(snapshot_of(content));
-    }
-
-    fn wake_unready(&self, which: impl Fn(&VolumeSnapshot) -> bool) {
-        for snapshot in self.seen.snapshots.all() {
-            let ready = snapshot.status.as_ref().and_then(|status| status.ready_to_use) == Some(true);
-            if (!ready || snapshot.metadata.deletion_timestamp.is_some()) && which(&snapshot) {
-                self.queue.add(Key::of(&*snapshot));
-            }
-        }
+    fn unready(&self, snapshots: Vec<Arc<VolumeSnapshot>>) -> Vec<Key> {
+        let waits = |snapshot: &&Arc<VolumeSnapshot>| {
+            !snapshot.status.is_ready() || snapshot.metadata.deletion_timestamp.is_some()
+        };
+        snapshots.iter().filter(waits).map(|snapshot| Key::of(&**snapshot)).collect()
     }
 
     async fn look(&self, key: Key) -> Result<Option<Duration>> {
         if key.namespace.is_empty() {
-            if let Some(content) = self.seen.contents.get(&key).filter(|content| content.spec.driver == PROVISIONER) {
+            let content = self.cluster.contents.get(&key);
+            if let Some(content) = content.filter(|content| content.spec.driver == PROVISIONER) {
                 self.look_at_content(&content).await?;
             }
-        } else if let Some(snapshot) = self.seen.snapshots.get(&key) {
+        } else if let Some(snapshot) = self.cluster.snapshots.get(&key) {
             self.look_at_snapshot(&key, &snapshot).await?;
         }
         Ok(None)
     }
 
-    fn snapshots(&self, namespace: &str) -> Api<VolumeSnapshot> {
-        Api::namespaced(self.client.clone(), namespace)
-    }
-
     fn contents(&self) -> Api<VolumeSnapshotContent> {
-        Api::all(self.client.clone())
+        Api::all(self.cluster.client.clone())
     }
 
     async fn look_at_snapshot(&self, key: &Key, snapshot: &VolumeSnapshot) -> Result<()> {
-        let name = content_name(snapshot);
-        let content = self.seen.contents.get(&Key::cluster(&name));
+        let content = self.cluster.contents.get(&Key::cluster(content_name(snapshot)));
         if content.as_ref().is_some_and(|content| content.spec.driver != PROVISIONER) {
             return Ok(());
         }
-        let api = self.snapshots(&key.namespace);
+        let api = self.cluster.api(&key.namespace);
         if snapshot.metadata.deletion_timestamp.is_some() {
-            return self.delete_snapshot(&api, snapshot, content.as_deref()).await;
+            return self.delete_snapshot(&api, key, snapshot, content.as_deref()).await;
         }
         if let Some(content) = content {
-            if self.take_over(&content, snapshot).await? || protect(&api, snapshot, AS_SOURCE, true).await? {
-                return Ok(());
-            }
-            let has = snapshot.status.clone().unwrap_or_default();
-            if has.bound_volume_snapshot_content_name.is_some() && protect(&api, snapshot, BOUND, true).await? {
+            let is_bound = snapshot.status.bound_volume_snapshot_content_name.is_some();
+            // Each change brings the next look.
+            if self.take_over(&content, snapshot).await?
+                || protect(&api, snapshot, AS_SOURCE, true).await?
+                || (is_bound && protect(&api, snapshot, BOUND, true).await?)
+            {
                 return Ok(());
             }
             self.write_status(&api, key, snapshot, status_of(&content)).await?;
             return self.release_claim(key, snapshot).await;
         }
         match self.begin(&api, key, snapshot).await {
-            Err(error) if matches!(error, Error::Other(_)) => {
+            Err(error @ Error::Other(_)) => {
                 let (reason, doing) = if snapshot.spec.volume_snapshot_class_name.is_none() {
                     ("SetDefaultSnapshotClassFailed", "set default snapshot class")
                 } else {
@@ -169,15 +131,11 @@ impl Controller {
             return Ok(());
         }
         let (claim, volume) = self.bound_claim(&Key::new(&key.namespace, claim))?;
-        let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &key.namespace);
-        if protect(&claims, &claim, CLAIM_AS_SOURCE, true).await? {
+        if protect(&self.cluster.api(&key.namespace), &*claim, CLAIM_AS_SOURCE, true).await? {
             return Ok(());
         }
         let content = content(snapshot, &class, &volume);
-        match self.contents().create(&PostParams::default(), &content).await.map_err(Error::from) {
-            Err(error) if !error.already_exists() => return Err(error),
-            Ok(_) | Err(_) => {}
-        }
+        there_is_fine(create::<VolumeSnapshotContent>(&self.cluster.client, content).await)?;
         let message = format!("Waiting for a snapshot {key} to be created by the CSI driver.");
         self.events.report(snapshot, Weight::Normal, "CreatingSnapshot", message);
         Ok(())
@@ -185,21 +143,18 @@ impl Controller {
 
     /// The class that the snapshot names, or the default one; none if it is another driver's.
     fn class_of(&self, snapshot: &VolumeSnapshot) -> Result<Option<Arc<VolumeSnapshotClass>>> {
-        let class = match snapshot.spec.volume_snapshot_class_name.as_deref() {
-            Some(name) => self.classes.get(&Key::cluster(name)).ok_or_else(|| {
-                Error::Other(format!("volumesnapshotclass.snapshot.storage.k8s.io \"{name}\" not found"))
-            })?,
-            None => {
-                let is_default = |class: &Arc<VolumeSnapshotClass>| {
-                    let annotations = class.metadata.annotations.as_ref();
-                    let marked = annotations.and_then(|annotations| annotations.get(DEFAULT_CLASS)).map(String::as_str);
-                    marked == Some("true") && class.driver == PROVISIONER
-                };
-                let class = self.classes.all().into_iter().find(is_default);
-                class.ok_or_else(|| Error::Other("cannot find default snapshot class".to_owned()))?
-            }
+        let is_default = |class: &Arc<VolumeSnapshotClass>| {
+            class.annotations().get(DEFAULT_CLASS).is_some_and(|is| is == "true") && class.driver == PROVISIONER
         };
-        Ok(Some(class).filter(|class| class.driver == PROVISIONER))
+        let classes = &self.cluster.snapshot_classes;
+        let (class, missing) = match &snapshot.spec.volume_snapshot_class_name {
+            Some(name) => {
+                let missing = format!("volumesnapshotclass.snapshot.storage.k8s.io \"{name}\" not found");
+                (classes.get(&Key::cluster(name)), missing)
+            }
+            None => (classes.all().into_iter().find(is_default), "cannot find default snapshot class".to_owned()),
+        };
+        Ok(Some(class.ok_or(Error::Other(missing))?).filter(|class| class.driver == PROVISIONER))
     }
 
     fn bound_claim(&self, key: &Key) -> Result<(Arc<PersistentVolumeClaim>, Arc<PersistentVolume>)> {
@@ -209,13 +164,12 @@ impl Controller {
                 "failed to retrieve PVC {name} from the lister: \"persistentvolumeclaim \\\"{name}\\\" not found\""
             ))
         };
-        let claim = self.seen.claims.get(key).ok_or_else(missing)?;
-        let volume = claim.spec.as_ref().and_then(|spec| spec.volume_name.clone()).unwrap_or_default();
-        let phase = claim.status.as_ref().and_then(|status| status.phase.as_deref());
         let unbound =
             || Error::Other(format!("the PVC {name} is not yet bound to a PV, will not attempt to take a snapshot"));
-        let volume =
-            self.seen.volumes.get(&Key::cluster(&volume)).filter(|_| phase == Some("Bound")).ok_or_else(unbound)?;
+        let claim = self.cluster.claims.get(key).ok_or_else(missing)?;
+        let is_bound = phase(&claim) == Some("Bound");
+        let volume = claim.spec.as_ref().and_then(|spec| spec.volume_name.clone()).filter(|_| is_bound);
+        let volume = volume.and_then(|name| self.cluster.volumes.get(&Key::cluster(name))).ok_or_else(unbound)?;
         if !local::is_local(&volume) {
             return Err(Error::Other(format!("the volume of the PVC {name} is not one of {PROVISIONER}")));
         }
@@ -229,12 +183,8 @@ impl Controller {
         match &reference.uid {
             Some(uid) if Some(uid) == snapshot.metadata.uid.as_ref() => Ok(false),
             None if same => {
-                patch(
-                    &self.contents(),
-                    content,
-                    json!({"spec": {"volumeSnapshotRef": {"uid": snapshot.metadata.uid}}}),
-                )
-                .await?;
+                let change = json!({"spec": {"volumeSnapshotRef": {"uid": snapshot.metadata.uid}}});
+                patch(&self.contents(), content, change).await?;
                 Ok(true)
             }
             Some(_) | None => {
@@ -250,21 +200,16 @@ impl Controller {
         snapshot: &VolumeSnapshot,
         status: SnapshotStatus,
     ) -> Result<()> {
-        let before = snapshot.status.clone().unwrap_or_default();
-        if before == status {
+        let before = &snapshot.status;
+        if *before == status {
             return Ok(());
         }
-        let change = json!({"status": {
-            "boundVolumeSnapshotContentName": status.bound_volume_snapshot_content_name,
-            "creationTime": status.creation_time, "readyToUse": status.ready_to_use,
-            "restoreSize": status.restore_size, "error": status.error,
-        }});
-        gone_is_fine(api.patch_status(&key.name, &PatchParams::default(), &Patch::Merge(change)).await)?;
+        patch_status(api, snapshot, json!(status)).await?;
         if before.creation_time.is_none() && status.creation_time.is_some() {
             let message = format!("Snapshot {key} was successfully created by the CSI driver.");
             self.events.report(snapshot, Weight::Normal, "SnapshotCreated", message);
         }
-        if before.ready_to_use != Some(true) && status.ready_to_use == Some(true) {
+        if !before.is_ready() && status.is_ready() {
             self.events.report(snapshot, Weight::Normal, "SnapshotReady", format!("Snapshot {key} is ready to use."));
         }
         Ok(())
@@ -277,15 +222,13 @@ impl Controller {
         reason: &'static str,
         message: &str,
     ) -> Result<()> {
-        let has = snapshot.status.as_ref().and_then(|status| status.error.as_ref());
-        if has.is_some_and(|error| error.message.as_deref() == Some(message)) {
+        let said = snapshot.status.error.as_ref().and_then(|error| error.message.as_deref());
+        if said == Some(message) {
             return Ok(());
         }
-        let error = SnapshotError { message: Some(message.to_owned()), time: Some(Time(Timestamp::now())) };
-        let name = snapshot.metadata.name.as_deref().unwrap_or_default();
-        let change = Patch::Merge(json!({"status": {"error": error, "readyToUse": false}}));
-        gone_is_fine(api.patch_status(name, &PatchParams::default(), &change).await)?;
-        self.events.report(snapshot, Weight::Warning, reason, message.to_owned());
+        let error = json!({"message": message, "time": Time(Timestamp::now())});
+        patch_status(api, snapshot, json!({"error": error, "readyToUse": false})).await?;
+        self.events.report(snapshot, Weight::Warning, reason, message);
         Ok(())
     }
 
@@ -293,102 +236,91 @@ impl Controller {
     async fn release_claim(&self, key: &Key, snapshot: &VolumeSnapshot) -> Result<()> {
         let Some(name) = snapshot.spec.source.persistent_volume_claim_name.as_deref() else { return Ok(()) };
         let busy = |other: &Arc<VolumeSnapshot>| {
-            let status = other.status.as_ref();
             other.spec.source.persistent_volume_claim_name.as_deref() == Some(name)
                 && other.metadata.deletion_timestamp.is_none()
-                && status.is_none_or(|status| status.ready_to_use != Some(true) && status.error.is_none())
+                && !other.status.is_ready()
+                && other.status.error.is_none()
         };
-        if self.seen.snapshots.in_namespace(&key.namespace).iter().any(busy) {
+        if self.cluster.snapshots.in_namespace(&key.namespace).iter().any(busy) {
             return Ok(());
         }
-        let Some(claim) = self.seen.claims.get(&Key::new(&key.namespace, name)) else { return Ok(()) };
-        let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &key.namespace);
-        protect(&claims, &claim, CLAIM_AS_SOURCE, false).await.map(drop)
+        let Some(claim) = self.cluster.claims.get(&Key::new(&key.namespace, name)) else { return Ok(()) };
+        protect(&self.cluster.api(&key.namespace), &*claim, CLAIM_AS_SOURCE, false).await.map(drop)
     }
 
     async fn delete_snapshot(
         &self,
         api: &Api<VolumeSnapshot>,
+        key: &Key,
         snapshot: &VolumeSnapshot,
         content: Option<&VolumeSnapshotContent>,
     ) -> Result<()> {
-        let key = Key::of(snapshot);
-        if self.is_being_restored(&key) {
-            let message = "Snapshot is being used to restore a PVC".to_owned();
+        if self.is_being_restored(key) {
+            let message = "Snapshot is being used to restore a PVC";
             self.events.report(snapshot, Weight::Warning, "SnapshotDeletePending", message);
             return Ok(());
         }
-        self.release_claim(&key, snapshot).await?;
+        self.release_claim(key, snapshot).await?;
         let own = |content: &&VolumeSnapshotContent| content.spec.volume_snapshot_ref.uid == snapshot.metadata.uid;
         if let Some(content) = content.filter(own) {
-            let annotations = content.metadata.annotations.clone().unwrap_or_default();
-            if !annotations.contains_key(BEING_DELETED) {
+            if !content.annotations().contains_key(BEING_DELETED) {
                 let change = json!({"metadata": {"annotations": {BEING_DELETED: "yes"}}});
                 return patch(&self.contents(), content, change).await;
             }
             if content.spec.deletion_policy == "Delete" {
                 if content.metadata.deletion_timestamp.is_none() {
-                    let name = content.metadata.name.as_deref().unwrap_or_default();
-                    gone_is_fine(self.contents().delete(name, &DeleteParams::default()).await)?;
+                    gone_is_fine(self.contents().delete(&content.name_any(), &DeleteParams::default()).await)?;
                 }
                 // Its end brings the next look.
                 return Ok(());
             }
         }
-        let mut finalizers = snapshot.metadata.finalizers.clone().unwrap_or_default();
+        let mut finalizers = snapshot.finalizers().to_vec();
         finalizers.retain(|finalizer| finalizer != AS_SOURCE && finalizer != BOUND);
         patch(api, snapshot, json!({"metadata": {"finalizers": finalizers}})).await
     }
 
     fn is_being_restored(&self, key: &Key) -> bool {
-        let claims = self.seen.claims.in_namespace(&key.namespace);
-        claims.iter().any(|claim| {
+        self.cluster.claims.in_namespace(&key.namespace).iter().any(|claim| {
             let source = claim.spec.as_ref().and_then(|spec| spec.data_source.as_ref());
-            let pending = claim.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Pending");
-            pending && source.is_some_and(|source| source.kind == "VolumeSnapshot" && source.name == key.name)
+            let from_it = source.is_some_and(|source| source.kind == "VolumeSnapshot" && source.name == key.name);
+            from_it && phase(claim) == Some("Pending")
         })
     }
 }
 
+fn phase(claim: &PersistentVolumeClaim) -> Option<&str> {
+    claim.status.as_ref()?.phase.as_deref()
+}
+
 fn content_name(snapshot: &VolumeSnapshot) -> String {
-    match &snapshot.spec.source.volume_snapshot_content_name {
-        Some(name) => name.clone(),
-        None => format!("snapcontent-{}", snapshot.metadata.uid.as_deref().unwrap_or_default()),
-    }
+    let named = snapshot.spec.source.volume_snapshot_content_name.clone();
+    named.unwrap_or_else(|| format!("snapcontent-{}", snapshot.uid().unwrap_or_default()))
 }
 
 fn snapshot_of(content: &VolumeSnapshotContent) -> Key {
-    let reference = &content.spec.volume_snapshot_ref;
-    Key::new(reference.namespace.as_deref().unwrap_or_default(), reference.name.as_deref().unwrap_or_default())
+    let reference = content.spec.volume_snapshot_ref.clone();
+    Key::new(reference.namespace.unwrap_or_default(), reference.name.unwrap_or_default())
 }
 
-fn content(snapshot: &VolumeSnapshot, class: &VolumeSnapshotClass, volume: &PersistentVolume) -> VolumeSnapshotContent {
-    VolumeSnapshotContent {
-        types: Some(TypeMeta::resource::<VolumeSnapshotContent>()),
-        metadata: ObjectMeta {
-            name: Some(content_name(snapshot)),
-            finalizers: Some(vec![CONTENT.to_owned()]),
-            ..ObjectMeta::default()
+fn content(snapshot: &VolumeSnapshot, class: &VolumeSnapshotClass, volume: &PersistentVolume) -> Value {
+    json!({
+        "metadata": {"name": content_name(snapshot), "finalizers": [CONTENT]},
+        "spec": {
+            "deletionPolicy": class.deletion_policy,
+            "driver": class.driver,
+            "source": {"volumeHandle": volume.name_any()},
+            "sourceVolumeMode": volume.spec.as_ref().and_then(|spec| spec.volume_mode.as_deref()).unwrap_or("Filesystem"),
+            "volumeSnapshotClassName": class.name_any(),
+            "volumeSnapshotRef": snapshot.object_ref(&()),
         },
-        spec: ContentSpec {
-            deletion_policy: class.deletion_policy.clone(),
-            driver: class.driver.clone(),
-            source: ContentSource { volume_handle: volume.metadata.name.clone(), snapshot_handle: None },
-            source_volume_mode: volume.spec.as_ref().and_then(|spec| spec.volume_mode.clone()),
-            volume_snapshot_class_name: class.metadata.name.clone(),
-            volume_snapshot_ref: snapshot.object_ref(&()),
-        },
-        status: None,
-    }
+    })
 }
 
 /// What a snapshot says of its content.
 fn status_of(content: &VolumeSnapshotContent) -> SnapshotStatus {
-    let status = content.status.clone().unwrap_or_default();
-    let time = |nanoseconds: i64| {
-        let seconds = Timestamp::from_second(nanoseconds / 1_000_000_000);
-        seconds.ok().map(Time)
-    };
+    let status = content.status.clone();
+    let time = |nanoseconds: i64| Timestamp::from_second(nanoseconds / 1_000_000_000).ok().map(Time);
     SnapshotStatus {
         bound_volume_snapshot_content_name: content.metadata.name.clone(),
         creation_time: status.creation_time.and_then(time),
@@ -413,22 +345,25 @@ mod tests {
         let class = json!({"metadata": {"name": "local"}, "driver": PROVISIONER, "deletionPolicy": "Delete"});
         let volume = json!({"metadata": {"name": "pvc-1"}, "spec": {"volumeMode": "Filesystem"}});
         let class = serde_json::from_value(class).unwrap();
-        let content = json!(content(&snapshot(), &class, &serde_json::from_value(volume).unwrap()));
+        let content = content(&snapshot(), &class, &serde_json::from_value(volume).unwrap());
         assert_eq!(content["metadata"]["name"], "snapcontent-u");
         assert_eq!(content["spec"]["source"], json!({"volumeHandle": "pvc-1"}));
-        assert_eq!(content["spec"]["volumeSnapshotRef"]["kind"], "VolumeSnapshot");
-        assert_eq!(content["apiVersion"], "snapshot.storage.k8s.io/v1");
+        let reference = &content["spec"]["volumeSnapshotRef"];
+        assert_eq!(reference["kind"], "VolumeSnapshot");
+        assert_eq!(reference["apiVersion"], "snapshot.storage.k8s.io/v1");
     }
 
     #[test]
     fn a_snapshot_says_what_its_content_says_in_its_own_units() {
         let mut content = VolumeSnapshotContent::default();
         content.metadata.name = Some("c".to_owned());
-        assert_eq!(json!(status_of(&content)), json!({"boundVolumeSnapshotContentName": "c", "readyToUse": false}));
+        let wanted = json!({"boundVolumeSnapshotContentName": "c", "readyToUse": false, "creationTime": null,
+                            "restoreSize": null, "error": null});
+        assert_eq!(json!(status_of(&content)), wanted);
         let status = json!({"creationTime": 1_700_000_000_500_000_000_i64, "readyToUse": true, "restoreSize": 1 << 30});
         content.status = serde_json::from_value(status).unwrap();
         let wanted = json!({"boundVolumeSnapshotContentName": "c", "creationTime": "2023-11-14T22:13:20Z",
-                            "readyToUse": true, "restoreSize": "1Gi"});
+                            "readyToUse": true, "restoreSize": "1Gi", "error": null});
         assert_eq!(json!(status_of(&content)), wanted);
     }
 }

@@ -5,38 +5,38 @@ use std::path::PathBuf;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
 use super::types::GROUP;
+use crate::cluster::Cluster;
 use crate::error::{Error, Result};
 use crate::key::Key;
-use crate::volume::local::{self, Storage};
-use crate::volume::{Seen, quantity};
+use crate::quantity;
+use crate::volume::local;
 
 /// The directory to copy; none for an empty volume. An error if it is not there (yet).
-pub(crate) fn find(claim: &PersistentVolumeClaim, seen: &Seen, storage: &Storage) -> Result<Option<PathBuf>> {
+pub(crate) fn find(claim: &PersistentVolumeClaim, cluster: &Cluster) -> Result<Option<PathBuf>> {
     let spec = claim.spec.clone().unwrap_or_default();
     let (group, kind, name) = match (spec.data_source_ref, spec.data_source) {
         (Some(source), _) => (source.api_group, source.kind, source.name),
         (None, Some(source)) => (source.api_group, source.kind, source.name),
         (None, None) => return Ok(None),
     };
-    let key = Key::new(claim.metadata.namespace.as_deref().unwrap_or_default(), &name);
+    let key = Key::beside(claim, name);
     let wanted = spec.resources.and_then(|resources| resources.requests?.get("storage").map(quantity::bytes));
     match (group.as_deref().unwrap_or_default(), kind.as_str()) {
-        (GROUP, "VolumeSnapshot") => of_snapshot(&key, wanted.unwrap_or_default(), seen, storage).map(Some),
-        ("", "PersistentVolumeClaim") => of_claim(&key, seen).map(Some),
+        (GROUP, "VolumeSnapshot") => of_snapshot(&key, wanted.unwrap_or_default(), cluster).map(Some),
+        ("", "PersistentVolumeClaim") => of_claim(&key, cluster).map(Some),
         (group, kind) => Err(Error::Other(format!("the data source {kind} of group \"{group}\" is not supported"))),
     }
 }
 
-fn of_snapshot(key: &Key, wanted: u64, seen: &Seen, storage: &Storage) -> Result<PathBuf> {
+fn of_snapshot(key: &Key, wanted: u64, cluster: &Cluster) -> Result<PathBuf> {
     let name = &key.name;
     let failed = |why: String| {
         Error::Other(format!("error getting handle for DataSource Type VolumeSnapshot by Name {name}: {why}"))
     };
     let missing =
         || failed(format!("error getting snapshot {name} from api server: volumesnapshots \"{name}\" not found"));
-    let snapshot = seen.snapshots.get(key).ok_or_else(missing)?;
-    let status = snapshot.status.clone().unwrap_or_default();
-    if status.ready_to_use != Some(true) {
+    let status = cluster.snapshots.get(key).ok_or_else(missing)?.status.clone();
+    if !status.is_ready() {
         return Err(failed(format!("snapshot {name} is not Ready")));
     }
     let size = status.restore_size.as_ref().map(quantity::bytes).unwrap_or_default();
@@ -45,19 +45,20 @@ fn of_snapshot(key: &Key, wanted: u64, seen: &Seen, storage: &Storage) -> Result
         return Err(Error::Other(why));
     }
     let content = status.bound_volume_snapshot_content_name.unwrap_or_default();
-    let content =
-        seen.contents.get(&Key::cluster(&content)).filter(|content| content.spec.driver == local::PROVISIONER);
-    let handle = content.and_then(|content| content.status.as_ref()?.snapshot_handle.clone());
-    handle.map(|handle| storage.snapshot(&handle)).ok_or_else(|| failed(format!("snapshot {name} is not bound")))
+    let content = cluster.contents.get(&Key::cluster(content));
+    let content = content.filter(|content| content.spec.driver == local::PROVISIONER);
+    let handle = content.and_then(|content| content.status.snapshot_handle.clone());
+    let unbound = || failed(format!("snapshot {name} is not bound"));
+    Ok(cluster.storage.snapshot(&handle.ok_or_else(unbound)?))
 }
 
-fn of_claim(key: &Key, seen: &Seen) -> Result<PathBuf> {
+fn of_claim(key: &Key, cluster: &Cluster) -> Result<PathBuf> {
     let name = &key.name;
     let missing = || {
         Error::Other(format!("error getting PVC {name} from api server: persistentvolumeclaim \"{name}\" not found"))
     };
-    let claim = seen.claims.get(key).ok_or_else(missing)?;
+    let claim = cluster.claims.get(key).ok_or_else(missing)?;
     let volume = claim.spec.as_ref().and_then(|spec| spec.volume_name.clone()).unwrap_or_default();
-    let path = seen.volumes.get(&Key::cluster(&volume)).and_then(|volume| local::path_of(&volume));
+    let path = cluster.volumes.get(&Key::cluster(volume)).and_then(|volume| local::path_of(&volume));
     path.ok_or_else(|| Error::Other(format!("the source claim {name} is not bound to a volume of this node")))
 }

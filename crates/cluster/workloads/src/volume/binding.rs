@@ -1,27 +1,29 @@
 //! Which volume a claim gets, and how claims and volumes stand to each other. Pure.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
-use kube::Resource;
+use kube::ResourceExt;
+use kube::core::SelectorExt;
 
-use super::quantity;
 use crate::events::Weight;
-use crate::ownership;
+use crate::key::Key;
+use crate::{ownership, quantity};
 
 pub(super) const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 pub(super) const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
-pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
-pub(super) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 #[derive(Debug, PartialEq)]
 pub(super) enum ForClaim {
     /// Stays, or becomes, Pending; what to tell about it.
     Wait(Option<Note>),
-    /// Its data is out of reach.
-    Lost(Note),
+    /// Its data is out of reach: reason and message of the warning.
+    Lost(&'static str, &'static str),
     /// Bind it to this volume.
-    Bind(Box<PersistentVolume>),
+    Bind(Arc<PersistentVolume>),
     /// A volume must be made for it.
     Provision,
 }
@@ -36,23 +38,27 @@ pub(super) enum ForVolume {
     Nothing,
 }
 
-pub(crate) fn annotation<'a, K: Resource>(object: &'a K, key: &str) -> Option<&'a str> {
-    object.meta().annotations.as_ref()?.get(key).map(String::as_str)
+/// The class that a claim asks for, or a volume has; empty for none. The annotation is the older way to say it.
+fn class<'a>(object: &'a impl ResourceExt, named: Option<&'a String>) -> &'a str {
+    object.annotations().get(CLASS).or(named).map_or("", String::as_str)
 }
 
-/// The class that a claim asks for; empty for none.
 pub(super) fn class_of_claim(claim: &PersistentVolumeClaim) -> &str {
-    let named = claim.spec.as_ref().and_then(|spec| spec.storage_class_name.as_deref());
-    annotation(claim, CLASS).or(named).unwrap_or_default()
+    class(claim, claim.spec.as_ref().and_then(|spec| spec.storage_class_name.as_ref()))
 }
 
 fn class_of_volume(volume: &PersistentVolume) -> &str {
-    let named = volume.spec.as_ref().and_then(|spec| spec.storage_class_name.as_deref());
-    annotation(volume, CLASS).or(named).unwrap_or_default()
+    class(volume, volume.spec.as_ref().and_then(|spec| spec.storage_class_name.as_ref()))
 }
 
-pub(super) fn claim_of(volume: &PersistentVolume) -> Option<&ObjectReference> {
+fn reference(volume: &PersistentVolume) -> Option<&ObjectReference> {
     volume.spec.as_ref()?.claim_ref.as_ref()
+}
+
+/// The claim that a volume is for.
+pub(super) fn claim_of(volume: &PersistentVolume) -> Option<Key> {
+    let reference = reference(volume)?.clone();
+    Some(Key::new(reference.namespace.unwrap_or_default(), reference.name.unwrap_or_default()))
 }
 
 fn refers_to(reference: &ObjectReference, claim: &PersistentVolumeClaim) -> bool {
@@ -85,65 +91,53 @@ fn serves(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
 }
 
 fn is_selected(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
-    let selector = claim.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-    selector.is_none_or(|selector| {
-        ownership::selector(selector).is_ok_and(|selector| ownership::selects(&selector, &volume.metadata))
-    })
+    let selector = claim.spec.as_ref().and_then(|spec| spec.selector.as_ref()).map(ownership::selector);
+    selector.is_none_or(|selector| selector.is_ok_and(|selector| selector.matches(volume.labels())))
 }
 
 /// One held for this claim already, or else the smallest free one that serves it. While binding waits for a consumer,
 /// only the former.
 fn choose<'a>(
     claim: &PersistentVolumeClaim,
-    volumes: &'a [PersistentVolume],
+    volumes: &'a [Arc<PersistentVolume>],
     waits: bool,
-) -> Option<&'a PersistentVolume> {
-    let held = |volume: &&PersistentVolume| {
-        claim_of(volume).is_some_and(|reference| refers_to(reference, claim)) && serves(volume, claim)
-    };
-    let free = |volume: &&PersistentVolume| {
+) -> Option<&'a Arc<PersistentVolume>> {
+    let serving = || volumes.iter().filter(|volume| serves(volume, claim));
+    let held = serving().find(|volume| reference(volume).is_some_and(|reference| refers_to(reference, claim)));
+    let free = serving().filter(|volume| {
         let phase = volume.status.as_ref().and_then(|status| status.phase.as_deref());
-        phase == Some("Available") && claim_of(volume).is_none() && serves(volume, claim) && is_selected(volume, claim)
-    };
-    volumes
-        .iter()
-        .find(held)
-        .or_else(|| volumes.iter().filter(|_| !waits).filter(free).min_by_key(|volume| capacity(volume)))
-}
-
-fn waits_for_consumer(claim: &PersistentVolumeClaim, class: Option<&StorageClass>) -> bool {
-    let mode = class.and_then(|class| class.volume_binding_mode.as_deref());
-    mode == Some("WaitForFirstConsumer") && annotation(claim, SELECTED_NODE).is_none()
+        !waits && phase == Some("Available") && reference(volume).is_none() && is_selected(volume, claim)
+    });
+    held.or_else(|| free.min_by_key(|volume| capacity(volume)))
 }
 
 pub(super) fn for_claim(
     claim: &PersistentVolumeClaim,
     class: Option<&StorageClass>,
-    volumes: &[PersistentVolume],
+    volumes: &[Arc<PersistentVolume>],
 ) -> ForClaim {
     let named = claim.spec.as_ref().and_then(|spec| spec.volume_name.as_deref()).filter(|name| !name.is_empty());
-    let bound = annotation(claim, BIND_COMPLETED).is_some();
+    let bound = claim.annotations().contains_key(BIND_COMPLETED);
     let Some(name) = named else {
         if bound {
             let message = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!";
-            return ForClaim::Lost((Weight::Warning, "ClaimLost", message));
+            return ForClaim::Lost("ClaimLost", message);
         }
         return for_unbound(claim, class, volumes);
     };
     let volume = volumes.iter().find(|volume| volume.metadata.name.as_deref() == Some(name));
-    match volume.map(|volume| (volume, claim_of(volume))) {
+    match volume.map(|volume| (volume, reference(volume))) {
         None if bound => {
-            let message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!";
-            ForClaim::Lost((Weight::Warning, "ClaimLost", message))
+            ForClaim::Lost("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!")
         }
         None => ForClaim::Wait(None),
-        Some((volume, Some(reference))) if refers_to(reference, claim) => ForClaim::Bind(Box::new(volume.clone())),
+        Some((volume, Some(reference))) if refers_to(reference, claim) => ForClaim::Bind(volume.clone()),
         Some((_, Some(_))) if bound => {
             let message = "Two claims are bound to the same volume, this one is bound incorrectly";
-            ForClaim::Lost((Weight::Warning, "ClaimMisbound", message))
+            ForClaim::Lost("ClaimMisbound", message)
         }
         Some((_, Some(_))) => ForClaim::Wait(None),
-        Some((volume, None)) if bound || serves(volume, claim) => ForClaim::Bind(Box::new(volume.clone())),
+        Some((volume, None)) if bound || serves(volume, claim) => ForClaim::Bind(volume.clone()),
         Some((_, None)) => {
             let message = "Cannot bind to requested volume: it does not satisfy the claim";
             ForClaim::Wait(Some((Weight::Warning, "VolumeMismatch", message)))
@@ -151,10 +145,15 @@ pub(super) fn for_claim(
     }
 }
 
-fn for_unbound(claim: &PersistentVolumeClaim, class: Option<&StorageClass>, volumes: &[PersistentVolume]) -> ForClaim {
-    let waits = waits_for_consumer(claim, class);
+fn for_unbound(
+    claim: &PersistentVolumeClaim,
+    class: Option<&StorageClass>,
+    volumes: &[Arc<PersistentVolume>],
+) -> ForClaim {
+    let mode = class.and_then(|class| class.volume_binding_mode.as_deref());
+    let waits = mode == Some("WaitForFirstConsumer") && !claim.annotations().contains_key(SELECTED_NODE);
     if let Some(volume) = choose(claim, volumes, waits) {
-        return ForClaim::Bind(Box::new(volume.clone()));
+        return ForClaim::Bind(volume.clone());
     }
     if waits {
         let message = "waiting for first consumer to be created before binding";
@@ -169,27 +168,18 @@ fn for_unbound(claim: &PersistentVolumeClaim, class: Option<&StorageClass>, volu
 
 /// `claim` is the one of the name that the volume refers to, if there is one.
 pub(super) fn for_volume(volume: &PersistentVolume, claim: Option<&PersistentVolumeClaim>) -> ForVolume {
-    let phase = volume.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default();
-    let Some(reference) = claim_of(volume) else { return ForVolume::Phase("Available") };
-    let Some(uid) = reference.uid.as_ref().filter(|uid| !uid.is_empty()) else {
-        // Meant for a claim that is not there yet.
-        return ForVolume::Phase("Available");
-    };
-    let name = volume.metadata.name.as_deref();
-    match claim.filter(|claim| claim.metadata.uid.as_ref() == Some(uid)) {
-        Some(claim) => match claim.spec.as_ref().and_then(|spec| spec.volume_name.as_deref()) {
-            Some(bound) if Some(bound) == name => ForVolume::Phase("Bound"),
-            // Being bound just now, or never: the claim says which.
-            Some(_) | None => ForVolume::Nothing,
-        },
-        None => {
-            let policy = volume.spec.as_ref().and_then(|spec| spec.persistent_volume_reclaim_policy.as_deref());
-            match policy {
-                Some("Delete") => ForVolume::ReleaseAndDelete,
-                _ if phase == "Failed" => ForVolume::Nothing,
-                _ => ForVolume::Phase("Released"),
-            }
-        }
+    let uid = reference(volume).and_then(|reference| reference.uid.as_ref()).filter(|uid| !uid.is_empty());
+    // Without a uid it is meant for a claim that is not there yet.
+    let Some(uid) = uid else { return ForVolume::Phase("Available") };
+    if let Some(claim) = claim.filter(|claim| claim.metadata.uid.as_ref() == Some(uid)) {
+        let bound = claim.spec.as_ref().and_then(|spec| spec.volume_name.as_ref());
+        // If not, it is being bound just now, or never: the claim says which.
+        let is_bound = bound.is_some() && bound == volume.metadata.name.as_ref();
+        return if is_bound { ForVolume::Phase("Bound") } else { ForVolume::Nothing };
+    }
+    match volume.spec.as_ref().and_then(|spec| spec.persistent_volume_reclaim_policy.as_deref()) {
+        Some("Delete") => ForVolume::ReleaseAndDelete,
+        _ => ForVolume::Phase("Released"),
     }
 }
 
@@ -199,11 +189,11 @@ mod tests {
 
     use super::*;
 
-    fn volume(name: &str, size: &str, claim_ref: Value) -> PersistentVolume {
+    fn volume(name: &str, size: &str, claim_ref: Value) -> Arc<PersistentVolume> {
         let spec = json!({"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "storageClassName": "c",
                           "persistentVolumeReclaimPolicy": "Delete", "claimRef": claim_ref});
         let value = json!({"metadata": {"name": name}, "spec": spec, "status": {"phase": "Available"}});
-        serde_json::from_value(value).unwrap()
+        Arc::new(serde_json::from_value(value).unwrap())
     }
 
     fn claim(spec: Value, annotations: Value) -> PersistentVolumeClaim {
@@ -223,7 +213,7 @@ mod tests {
 
     fn bound_to(decision: ForClaim) -> String {
         match decision {
-            ForClaim::Bind(volume) => volume.metadata.name.unwrap(),
+            ForClaim::Bind(volume) => volume.name_any(),
             other => panic!("{other:?}"),
         }
     }
@@ -280,10 +270,10 @@ mod tests {
     #[test]
     fn a_bound_claim_without_its_volume_is_lost() {
         let bound = claim(json!({"volumeName": "v"}), json!({BIND_COMPLETED: "yes"}));
-        assert!(matches!(for_claim(&bound, None, &[]), ForClaim::Lost((_, "ClaimLost", _))));
+        assert!(matches!(for_claim(&bound, None, &[]), ForClaim::Lost("ClaimLost", _)));
         let another = json!({"name": "data", "namespace": "n", "uid": "younger"});
         let decision = for_claim(&bound, None, &[volume("v", "2Gi", another)]);
-        assert!(matches!(decision, ForClaim::Lost((_, "ClaimMisbound", _))));
+        assert!(matches!(decision, ForClaim::Lost("ClaimMisbound", _)));
     }
 
     #[test]
@@ -294,7 +284,7 @@ mod tests {
         let bound = claim(json!({"volumeName": "v"}), json!({}));
         assert_eq!(for_volume(&held, Some(&bound)), ForVolume::Phase("Bound"));
         assert_eq!(for_volume(&held, None), ForVolume::ReleaseAndDelete);
-        let mut kept = held;
+        let mut kept = Arc::unwrap_or_clone(held);
         kept.spec.as_mut().unwrap().persistent_volume_reclaim_policy = Some("Retain".to_owned());
         assert_eq!(for_volume(&kept, None), ForVolume::Phase("Released"));
     }

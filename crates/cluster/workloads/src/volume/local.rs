@@ -4,19 +4,19 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use k8s_openapi::api::core::v1::{
-    HostPathVolumeSource, ObjectReference, PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec,
-};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
+use kube::{Resource, ResourceExt};
+use serde_json::{Value, json};
 
-use super::binding::{self, PROVISIONED_BY};
-use super::{copy, quantity};
+use super::{binding, copy};
 use crate::error::{Error, Result};
+use crate::quantity;
 
 /// The name under which classes ask for it, and snapshots.
 pub const PROVISIONER: &str = "boathook.dev/local";
+
+const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
 /// Where claims and snapshots are kept.
 #[derive(Clone, Debug)]
@@ -77,12 +77,12 @@ impl Storage {
 }
 
 async fn blocking(doing: String, work: impl FnOnce() -> std::io::Result<()> + Send + 'static) -> Result<()> {
-    let outcome = tokio::task::spawn_blocking(work).await;
-    outcome.unwrap_or_else(|error| Err(std::io::Error::other(error))).map_err(Error::file(doing))
+    let outcome = tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    outcome.map_err(|source| Error::File { doing, source })
 }
 
 pub(crate) fn is_local(volume: &PersistentVolume) -> bool {
-    binding::annotation(volume, PROVISIONED_BY) == Some(PROVISIONER)
+    volume.annotations().get(PROVISIONED_BY).is_some_and(|by| by == PROVISIONER)
 }
 
 /// The directory of a volume, wherever it comes from.
@@ -91,37 +91,23 @@ pub(crate) fn path_of(volume: &PersistentVolume) -> Option<PathBuf> {
 }
 
 pub(crate) fn volume_name(claim: &PersistentVolumeClaim) -> String {
-    format!("pvc-{}", claim.metadata.uid.as_deref().unwrap_or_default())
+    format!("pvc-{}", claim.uid().unwrap_or_default())
 }
 
 /// The volume for a claim, with every access mode that the claim asks for.
-pub(crate) fn volume(claim: &PersistentVolumeClaim, class: &StorageClass, storage: &Storage) -> PersistentVolume {
+pub(crate) fn volume(claim: &PersistentVolumeClaim, class: &StorageClass, storage: &Storage) -> Value {
     let name = volume_name(claim);
     let spec = claim.spec.clone().unwrap_or_default();
-    let capacity = quantity::of_bytes(binding::wanted_bytes(claim));
-    let path = storage.volume(&name).display().to_string();
-    PersistentVolume {
-        metadata: ObjectMeta {
-            name: Some(name),
-            annotations: Some([(PROVISIONED_BY.to_owned(), PROVISIONER.to_owned())].into()),
-            ..ObjectMeta::default()
+    json!({
+        "metadata": {"name": name, "annotations": {PROVISIONED_BY: PROVISIONER}},
+        "spec": {
+            "accessModes": spec.access_modes,
+            "capacity": {"storage": quantity::of_bytes(binding::wanted_bytes(claim))},
+            "claimRef": claim.object_ref(&()),
+            "persistentVolumeReclaimPolicy": class.reclaim_policy.as_deref().unwrap_or("Delete"),
+            "storageClassName": class.name_any(),
+            "volumeMode": spec.volume_mode,
+            "hostPath": {"path": storage.volume(&name), "type": "Directory"},
         },
-        spec: Some(PersistentVolumeSpec {
-            access_modes: spec.access_modes,
-            capacity: Some([("storage".to_owned(), capacity)].into()),
-            claim_ref: Some(ObjectReference {
-                api_version: Some("v1".to_owned()),
-                kind: Some("PersistentVolumeClaim".to_owned()),
-                field_path: None,
-                ..claim.object_ref(&())
-            }),
-            persistent_volume_reclaim_policy: class.reclaim_policy.clone().or(Some("Delete".to_owned())),
-            storage_class_name: class.metadata.name.clone(),
-            mount_options: class.mount_options.clone(),
-            volume_mode: spec.volume_mode,
-            host_path: Some(HostPathVolumeSource { path, type_: Some("Directory".to_owned()) }),
-            ..PersistentVolumeSpec::default()
-        }),
-        status: None,
-    }
+    })
 }
