@@ -7,7 +7,6 @@ use boathook_tests::{
     Ctx, DEADLINE,
     deployments::{TEMPLATE_HASH_LABEL, deployment, is_rolled_out, newest, revision},
     exec::exec,
-    images::BUSYBOX,
     pods::{PodBuilder, is_ready, is_terminal, pod},
     watch::{Change, Seen},
 };
@@ -25,17 +24,17 @@ const PODS: &str = "app=web";
 const REPLICAS: i32 = 3;
 
 /// The template's version is in a label, to tell pods apart, and in the environment, for them to say it.
-fn version(version: &str) -> PodBuilder {
-    pod("web", BUSYBOX).idle().label("app", "web").label("version", version).env("VERSION", version)
+fn version(ctx: &Ctx, version: &str) -> PodBuilder {
+    pod("web", ctx.images().shell).idle().label("app", "web").label("version", version).env("VERSION", version)
 }
 
 pub(crate) async fn a_rolling_update_keeps_enough_pods_available(ctx: Ctx) -> Result<()> {
-    ctx.create(&deployment("web", version("1")).replicas(REPLICAS).rolling(1, 1).build()).await?;
+    ctx.create(&deployment("web", version(&ctx, "1")).replicas(REPLICAS).rolling(1, 1).build()).await?;
     rolled_out(&ctx).await?;
     let mut pods = ctx.watch::<Pod>(PODS).await?;
     let mut deployments = ctx.watch::<Deployment>("").await?;
 
-    let generation = set_template(&ctx, &version("2").template()).await?;
+    let generation = set_template(&ctx, &version(&ctx, "2").template()).await?;
     let rolled_out = |web: &Deployment| web.metadata.generation == generation && is_rolled_out(web);
     let seen = deployments.until(DEADLINE, "the new template is rolled out", |seen| seen.now.values().all(rolled_out));
     for change in seen.await?.history()? {
@@ -51,11 +50,11 @@ pub(crate) async fn a_rolling_update_keeps_enough_pods_available(ctx: Ctx) -> Re
 }
 
 pub(crate) async fn a_recreated_deployment_never_runs_two_templates_at_once(ctx: Ctx) -> Result<()> {
-    ctx.create(&deployment("web", version("1")).replicas(REPLICAS).recreate().build()).await?;
+    ctx.create(&deployment("web", version(&ctx, "1")).replicas(REPLICAS).recreate().build()).await?;
     rolled_out(&ctx).await?;
     let mut pods = ctx.watch::<Pod>(PODS).await?;
 
-    set_template(&ctx, &version("2").template()).await?;
+    set_template(&ctx, &version(&ctx, "2").template()).await?;
     rolled_out(&ctx).await?;
 
     let seen = pods.until(DEADLINE, "every pod is of the new template and ready", |seen| all_ready(seen, "2")).await?;
@@ -73,12 +72,12 @@ pub(crate) async fn a_recreated_deployment_never_runs_two_templates_at_once(ctx:
 }
 
 pub(crate) async fn an_undone_rollout_uses_its_old_replica_set_again(ctx: Ctx) -> Result<()> {
-    ctx.create(&deployment("web", version("1")).replicas(REPLICAS).rolling(1, 1).build()).await?;
+    ctx.create(&deployment("web", version(&ctx, "1")).replicas(REPLICAS).rolling(1, 1).build()).await?;
     rolled_out(&ctx).await?;
     let first = replica_sets(&ctx).await?;
     let first = newest(&first).context("no ReplicaSet after the first rollout")?;
     assert_eq!(revision(first), Some(1));
-    set_template(&ctx, &version("2").template()).await?;
+    set_template(&ctx, &version(&ctx, "2").template()).await?;
     rolled_out(&ctx).await?;
 
     // As kubectl does it: the template of the last revision but one, without the label that the controller added.

@@ -6,7 +6,6 @@ use anyhow::{Context, Result, bail, ensure};
 use boathook_tests::{
     Ctx, DEADLINE,
     exec::exec,
-    images::BUSYBOX,
     pods::{is_ready, pod},
     relay::Relay,
 };
@@ -16,7 +15,7 @@ use tokio::{io::AsyncReadExt, time::timeout};
 
 /// An idle pod named `box`, running.
 async fn running_box(ctx: &Ctx) -> Result<()> {
-    ctx.create(&pod("box", BUSYBOX).idle().build()).await?;
+    ctx.create(&pod("box", ctx.images().shell).idle().build()).await?;
     ctx.watch_until(DEADLINE, "box", "is ready", is_ready).await.map(drop)
 }
 

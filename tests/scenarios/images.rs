@@ -1,15 +1,15 @@
-//! Images that are not a small Linux: one with a single static program.
+//! Images that are not a small Linux: one with a single program.
 
 use anyhow::{Result, ensure};
 use boathook_tests::{
     Ctx, DEADLINE,
     exec::exec,
-    images::{DISTROLESS, LANTERN},
+    images::LANTERN,
     pods::{is_ready, pod},
 };
 
 pub(crate) async fn an_image_without_a_shell_runs_and_is_executed_in(ctx: Ctx) -> Result<()> {
-    ctx.create(&pod("lantern", DISTROLESS).build()).await?;
+    ctx.create(&pod("lantern", ctx.images().lantern).build()).await?;
     ctx.watch_until(DEADLINE, "lantern", "is ready", is_ready).await?;
     ctx.follow_log_until(DEADLINE, "lantern", "lit").await?;
 

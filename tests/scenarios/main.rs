@@ -8,12 +8,12 @@ mod images;
 mod services;
 mod snapshots;
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use boathook_tests::{scenario, scenarios};
 
 fn main() -> ExitCode {
-    scenario::main(scenarios![
+    let scenarios = scenarios![
         access::a_user_without_rights_is_refused_until_a_role_allows_it,
         admission::a_mutating_webhook_on_the_host_changes_what_it_selects,
         admission::a_validating_webhook_on_the_host_denies_in_its_own_words,
@@ -28,5 +28,6 @@ fn main() -> ExitCode {
         images::an_image_without_a_shell_runs_and_is_executed_in,
         services::a_service_reaches_its_pod,
         snapshots::a_claim_is_snapshotted_and_restored_byte_for_byte,
-    ])
+    ];
+    scenario::main(Path::new(env!("CARGO_BIN_EXE_lantern")), scenarios)
 }

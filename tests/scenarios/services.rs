@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use boathook_tests::{
     Ctx, DEADLINE,
     exec::exec,
-    images::BUSYBOX,
+    images::LANTERN,
     pods::{is_ready, pod},
     poll::Look,
 };
@@ -15,30 +15,28 @@ use k8s_openapi::{
 
 const PAGE: &str = "the harbour is open";
 const SERVER_PORT: i32 = 8080;
-const SERVICE_PORT: i32 = 80;
+/// Not below 1024: there the embedded cluster of an ordinary user cannot listen.
+const SERVICE_PORT: i32 = 8000;
 
 pub(crate) async fn a_service_reaches_its_pod(ctx: Ctx) -> Result<()> {
+    let lantern = pod("server", ctx.images().lantern);
     // On its own address only: on a cluster whose pods share a network, servers must not take each other's port.
-    let script = format!(
-        "mkdir -p /tmp/www && echo '{PAGE}' >/tmp/www/index.html && exec httpd -f -p \"$POD_IP:{SERVER_PORT}\" -h /tmp/www"
-    );
-    let server = pod("server", BUSYBOX)
-        .command(["sh", "-c", &script])
+    let server = lantern
+        .command([LANTERN, "serve", &format!("$(POD_IP):{SERVER_PORT}"), PAGE])
         .env_from_field("POD_IP", "status.podIP")
         .label("app", "server")
         .ready_when_http_answers("/", SERVER_PORT);
     ctx.create(&server.build()).await?;
-    ctx.create(&pod("guest", BUSYBOX).idle().build()).await?;
+    ctx.create(&pod("guest", ctx.images().lantern).build()).await?;
     let address = ctx.create(&service()).await?.spec.and_then(|spec| spec.cluster_ip).context("no cluster IP")?;
     ctx.watch_until(DEADLINE, "server", "is ready", is_ready).await?;
     ctx.watch_until(DEADLINE, "guest", "is ready", is_ready).await?;
 
-    // The node's proxy follows the endpoints in its own time and tells nobody. (Not wget's own `-T`: with it Debian's
-    // static busybox crashes.)
+    // The node's proxy follows the endpoints in its own time and tells nobody.
     let url = format!("http://{address}:{SERVICE_PORT}/");
     let what = format!("pod `guest` gets a page from {url}");
     let get = async || {
-        let outcome = exec(["timeout", "5", "wget", "-q", "-O", "-", &url]).in_pod(&ctx, "guest").await?;
+        let outcome = exec([LANTERN, "get", &url]).in_pod(&ctx, "guest").await?;
         Ok(match outcome.exit_code()? {
             0 => Look::Done(outcome.success()?),
             _ => Look::NotYet(outcome.to_string()),

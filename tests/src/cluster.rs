@@ -1,19 +1,25 @@
 //! Which cluster the scenarios run on: chosen by the environment, never guessed.
 //!
-//! A kubeconfig in the home directory is not enough, on purpose: the scenarios create and delete namespaces and
-//! webhook configurations, and must never do that to a cluster that nobody named.
+//! Without a word it is the embedded one, started for this run. A kubeconfig in the home directory is not enough, on
+//! purpose: the scenarios create and delete namespaces and webhook configurations, and must never do that to a cluster
+//! that nobody named.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use kube::{Client, Config, config::KubeConfigOptions};
 
-/// Names the kind of cluster: `kubeconfig`.
+use crate::{
+    embedded::Embedded,
+    images::{self, Images},
+};
+
+/// Names the kind of cluster: `embedded` or `kubeconfig`.
 const CLUSTER_VAR: &str = "BOATHOOK_TEST_CLUSTER";
 const KUBECONFIG_VAR: &str = "KUBECONFIG";
 
 const WHAT_TO_DO: &str = "\
-start a real one and try again:
+unset BOATHOOK_TEST_CLUSTER for the embedded cluster, or start a real one and try again:
 
     cargo xtask cluster up
     eval \"$(cargo xtask cluster env)\"
@@ -24,30 +30,41 @@ const GREETING_DEADLINE: Duration = Duration::from_secs(30);
 
 #[derive(Debug, PartialEq, Eq)]
 enum Choice {
+    /// One of this run alone.
+    Embedded,
     /// The cluster of the kubeconfig that `KUBECONFIG` names.
     Kubeconfig,
 }
 
-/// A cluster that has answered. Its client belongs to the runtime that [`Cluster::connect`] ran in.
+/// A cluster that has answered. Its clients belong to the runtime that [`Cluster::connect`] ran in.
 #[derive(Clone)]
 pub struct Cluster {
     pub config: Config,
     pub client: Client,
+    pub images: Images,
 }
 
 impl Cluster {
-    /// Connects to the cluster that the environment names, and checks that it answers.
-    pub async fn connect() -> Result<Self> {
+    /// Connects to the cluster that the environment names, and checks that it answers. The second is what runs it, if
+    /// that is this process.
+    pub(crate) async fn connect(lantern: &Path) -> Result<(Self, Option<Embedded>)> {
         let variable = |name| std::env::var(name).ok();
         match choose(variable(CLUSTER_VAR).as_deref(), variable(KUBECONFIG_VAR).as_deref())? {
-            Choice::Kubeconfig => Self::from_kubeconfig().await,
+            Choice::Kubeconfig => {
+                let config = Config::from_kubeconfig(&KubeConfigOptions::default()).await.with_context(|| {
+                    format!("failed to read the kubeconfig that {KUBECONFIG_VAR} names; {WHAT_TO_DO}")
+                })?;
+                Ok((Self::reach(config, images::IMPORTED).await?, None))
+            }
+            Choice::Embedded => {
+                let embedded = Embedded::start(lantern).await?;
+                let cluster = Self::reach(embedded.config().await?, images::EMBEDDED).await?;
+                Ok((cluster, Some(embedded)))
+            }
         }
     }
 
-    async fn from_kubeconfig() -> Result<Self> {
-        let config = Config::from_kubeconfig(&KubeConfigOptions::default())
-            .await
-            .with_context(|| format!("failed to read the kubeconfig that {KUBECONFIG_VAR} names; {WHAT_TO_DO}"))?;
+    async fn reach(config: Config, images: Images) -> Result<Self> {
         let url = config.cluster_url.clone();
         let client = Client::try_from(config.clone()).with_context(|| format!("failed to make a client for {url}"))?;
         tokio::time::timeout(GREETING_DEADLINE, client.apiserver_version())
@@ -55,21 +72,19 @@ impl Cluster {
             .map_err(anyhow::Error::from)
             .and_then(|answer| Ok(answer?))
             .with_context(|| format!("the cluster at {url} does not answer; see `cargo xtask cluster status`"))?;
-        Ok(Self { config, client })
+        Ok(Self { config, client, images })
     }
 }
 
 fn choose(cluster: Option<&str>, kubeconfig: Option<&str>) -> Result<Choice> {
     match cluster {
+        None | Some("" | "embedded") => Ok(Choice::Embedded),
         Some("kubeconfig") if kubeconfig.is_none_or(str::is_empty) => {
             bail!("{CLUSTER_VAR}=kubeconfig needs {KUBECONFIG_VAR} to name a kubeconfig; {WHAT_TO_DO}")
         }
         Some("kubeconfig") => Ok(Choice::Kubeconfig),
-        None | Some("" | "embedded") => {
-            bail!("there is no embedded cluster yet, so the scenarios need a real one; {WHAT_TO_DO}")
-        }
         Some(other) => {
-            bail!("{CLUSTER_VAR}=`{other}` is not a cluster, the only one so far is `kubeconfig`; {WHAT_TO_DO}")
+            bail!("{CLUSTER_VAR}=`{other}` is not a cluster, there are `embedded` and `kubeconfig`; {WHAT_TO_DO}")
         }
     }
 }
@@ -88,18 +103,17 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_choice_says_what_to_do() {
-        for cluster in [None, Some(""), Some("embedded"), Some("minikube")] {
-            let refusal = choose(cluster, Some("/tmp/k")).unwrap_err().to_string();
-            for command in ["cargo xtask cluster up", "cargo xtask cluster env", "--test scenarios"] {
-                assert!(refusal.contains(command), "{cluster:?}: {refusal}");
-            }
+    fn a_cluster_that_nobody_named_is_never_taken() {
+        for cluster in [None, Some(""), Some("embedded")] {
+            assert_eq!(choose(cluster, Some("/tmp/k")).unwrap(), Choice::Embedded, "{cluster:?}");
         }
     }
 
     #[test]
-    fn an_unknown_choice_is_quoted() {
-        let refusal = choose(Some("minikube"), None).unwrap_err().to_string();
-        assert!(refusal.contains("`minikube`"), "{refusal}");
+    fn an_unknown_choice_is_quoted_and_says_what_to_do() {
+        let refusal = choose(Some("minikube"), Some("/tmp/k")).unwrap_err().to_string();
+        for said in ["`minikube`", "unset BOATHOOK_TEST_CLUSTER", "cargo xtask cluster env", "--test scenarios"] {
+            assert!(refusal.contains(said), "{refusal}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use kube::{Api, Client, Config, Resource, ResourceExt, api::PostParams};
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{cluster::Cluster, namespace, watch::Watchable};
+use crate::{cluster::Cluster, images::Images, namespace, watch::Watchable};
 
 /// Marks what the harness makes: the scenarios' namespaces, and cluster-scoped objects that were made with
 /// [`Ctx::create_cluster_scoped`]. After a run that was killed, this label finds what it left.
@@ -42,6 +42,11 @@ impl Ctx {
     /// A client with every right.
     pub fn client(&self) -> Client {
         self.cluster.client.clone()
+    }
+
+    /// The images that the cluster has.
+    pub fn images(&self) -> Images {
+        self.cluster.images
     }
 
     /// How the cluster is reached, to change it and make another client from it.

@@ -9,6 +9,7 @@ pub mod claims;
 pub mod cluster;
 pub mod ctx;
 pub mod deployments;
+mod embedded;
 pub mod exec;
 pub mod images;
 pub mod logs;

@@ -9,6 +9,7 @@ use std::{
     cell::{Cell, RefCell},
     collections::BTreeSet,
     panic::AssertUnwindSafe,
+    path::Path,
     process::ExitCode,
     sync::Arc,
     time::Duration,
@@ -41,8 +42,10 @@ macro_rules! scenarios {
     };
 }
 
-/// The `main` of a scenario binary.
-pub fn main(scenarios: Vec<Scenario>) -> ExitCode {
+/// The `main` of a scenario binary. `lantern` is the program of that name, for a cluster in this process.
+pub fn main(lantern: &Path, scenarios: Vec<Scenario>) -> ExitCode {
+    // Before anything else: in a container this program becomes the container's command.
+    boathook_node::container_init::run_if_asked();
     let mut arguments = Arguments::from_args();
     arguments.test_threads = arguments.test_threads.or(Some(DEFAULT_THREADS));
     let names: BTreeSet<_> = scenarios.iter().map(|scenario| scenario.name).collect();
@@ -52,11 +55,8 @@ pub fn main(scenarios: Vec<Scenario>) -> ExitCode {
         let trials = scenarios.into_iter().map(|scenario| Trial::test(scenario.name, || Ok(()))).collect();
         return libtest_mimic::run(&arguments, trials).exit_code();
     }
-    match start() {
-        Ok((runtime, cluster)) => {
-            let trials = scenarios.into_iter().map(|scenario| trial(&runtime, &cluster, scenario)).collect();
-            libtest_mimic::run(&arguments, trials).exit_code()
-        }
+    match run_all(lantern, &arguments, scenarios) {
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -64,11 +64,16 @@ pub fn main(scenarios: Vec<Scenario>) -> ExitCode {
     }
 }
 
-fn start() -> Result<(Arc<Runtime>, Cluster)> {
+fn run_all(lantern: &Path, arguments: &Arguments, scenarios: Vec<Scenario>) -> Result<ExitCode> {
     remember_panics();
-    let runtime = Builder::new_multi_thread().enable_all().build()?;
-    let cluster = runtime.block_on(Cluster::connect())?;
-    Ok((Arc::new(runtime), cluster))
+    let runtime = Arc::new(Builder::new_multi_thread().enable_all().build()?);
+    let (cluster, embedded) = runtime.block_on(Cluster::connect(lantern))?;
+    let trials = scenarios.into_iter().map(|scenario| trial(&runtime, &cluster, scenario)).collect();
+    let conclusion = libtest_mimic::run(arguments, trials);
+    if let Some(embedded) = embedded {
+        runtime.block_on(embedded.stop())?;
+    }
+    Ok(conclusion.exit_code())
 }
 
 fn trial(runtime: &Arc<Runtime>, cluster: &Cluster, scenario: Scenario) -> Trial {

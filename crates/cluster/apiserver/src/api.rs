@@ -88,7 +88,8 @@ impl Api {
             rules: RwLock::default(),
             webhooks: RwLock::default(),
             resolve,
-            next_address: AtomicU16::new(1),
+            // Anywhere: two clusters on one machine then seldom meet.
+            next_address: AtomicU16::new(u16::from_ne_bytes(random())),
             sessions: OnceLock::new(),
             descriptions: Descriptions::default(),
         };

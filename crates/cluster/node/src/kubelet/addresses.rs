@@ -14,6 +14,15 @@ struct Taken {
 }
 
 impl Addresses {
+    /// Begins after an address of chance: two nodes on one machine then seldom meet, and no pod finds the address of
+    /// one that another start of the node gave.
+    pub(super) fn from_anywhere() -> Self {
+        let mut bytes = [0; 2];
+        ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut bytes)
+            .expect("the system gives random bytes");
+        Self(Mutex::new(Taken { last: u16::from_ne_bytes(bytes), ..Taken::default() }))
+    }
+
     /// The next free address: one that was given back is used again as late as possible.
     pub(super) fn take(&self) -> Option<Ipv4Addr> {
         let mut state = self.0.lock().expect("no one panics while holding it");

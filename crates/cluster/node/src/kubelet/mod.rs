@@ -147,7 +147,7 @@ impl Node {
             persistent: config.persistent_volumes.clone(),
             runtime,
             images: config.images(),
-            addresses: Addresses::default(),
+            addresses: Addresses::from_anywhere(),
             events: Events::new(client.clone(), "kubelet", &config.name),
             live: Mutex::default(),
             dir: config.dir,

@@ -98,6 +98,7 @@ pub struct Container {
     pub running: Arc<Running>,
     isolation: Isolation,
     base: PathBuf,
+    root: RootFiles,
     process: Process,
 }
 
@@ -168,10 +169,10 @@ impl Runtime {
                 base
             }
         };
-        let process = spec.process.clone();
+        let (root, process) = (spec.root.clone(), spec.process.clone());
         let plan = Plan::Start { isolation: self.isolation, container: spec, base: base.clone() };
         let (running, streams) = launch(&plan, stdin).await?;
-        let container = Container { id, running: Arc::new(running), isolation: self.isolation, base, process };
+        let container = Container { id, running: Arc::new(running), isolation: self.isolation, base, root, process };
         Ok((container, streams))
     }
 }
@@ -188,9 +189,9 @@ impl Container {
         if terminal && !process.env.iter().any(|(name, _)| name == "TERM") {
             process.env.push(("TERM".to_owned(), "xterm".to_owned()));
         }
-        let (isolation, base) = (self.isolation, self.base.clone());
+        let (isolation, base, root) = (self.isolation, self.base.clone(), self.root.clone());
         let (target, keeper) = (self.running.pid, self.running.keeper);
-        let (running, streams) = launch(&Plan::Exec { isolation, process, keeper, target, base }, stdin).await?;
+        let (running, streams) = launch(&Plan::Exec { isolation, process, root, keeper, target, base }, stdin).await?;
         let running = Arc::new(running);
         // A command lives on when its caller has gone, as on any node.
         let held = running.clone();

@@ -68,6 +68,8 @@ pub(super) enum Plan {
     Exec {
         isolation: Isolation,
         process: Process,
+        /// Those of the container.
+        root: RootFiles,
         /// The process that keeps the container: it lives in the container's user namespace.
         keeper: u32,
         /// The container's first process.
@@ -80,6 +82,13 @@ impl Plan {
     pub(super) fn isolation(&self) -> Isolation {
         match self {
             Plan::Start { isolation, .. } | Plan::Exec { isolation, .. } => *isolation,
+        }
+    }
+
+    pub(super) fn root(&self) -> &RootFiles {
+        match self {
+            Plan::Start { container, .. } => &container.root,
+            Plan::Exec { root, .. } => root,
         }
     }
 

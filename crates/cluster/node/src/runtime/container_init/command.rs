@@ -13,7 +13,7 @@ use rustix::fs::Mode;
 use rustix::process::{Gid, Uid};
 use rustix::thread::UnshareFlags;
 
-use super::super::plan::{Isolation, Plan, Process};
+use super::super::plan::{Isolation, Plan, Process, RootFiles};
 use super::{map_one_user, namespaces};
 
 pub(super) fn become_user(process: &Process, isolation: Isolation) -> io::Result<()> {
@@ -51,9 +51,13 @@ pub(super) fn make_directory(plan: &Plan) {
 
 pub(super) fn become_command(plan: &Plan) -> io::Result<Infallible> {
     let process = plan.process();
+    let image = match (plan.isolation(), plan.root()) {
+        (Isolation::Plain, RootFiles::Directory(image)) => image,
+        _ => Path::new("/"),
+    };
     let cwd = match plan {
         Plan::Start { isolation: Isolation::Plain, base, .. }
-        | Plan::Exec { isolation: Isolation::Plain, base, .. } => plain_directory(base, &process.cwd),
+        | Plan::Exec { isolation: Isolation::Plain, base, .. } => plain_directory(base, image, &process.cwd),
         Plan::Start { .. } | Plan::Exec { .. } => process.cwd.clone(),
     };
     std::env::set_current_dir(&cwd).map_err(|error| {
@@ -61,7 +65,8 @@ pub(super) fn become_command(plan: &Plan) -> io::Result<Infallible> {
         io::Error::other(format!("chdir to cwd ({cwd:?}) set in config.json failed: {reason}"))
     })?;
     let name = process.argv.first().ok_or_else(|| io::Error::other("no command specified"))?;
-    let program = find(name, process.env.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.as_str()))?;
+    let path = process.env.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.as_str());
+    let program = find(name, path, image)?;
     let mut command = Command::new(program);
     command.arg0(name).args(&process.argv[1..]).env_clear().envs(process.env.iter().map(|(key, value)| (key, value)));
     let failure = command.exec();
@@ -69,13 +74,20 @@ pub(super) fn become_command(plan: &Plan) -> io::Result<Infallible> {
 }
 
 /// Without a root of its own a container's absolute paths are the machine's; those it has as a link in its directory
-/// are its own.
-fn plain_directory(base: &Path, cwd: &Path) -> PathBuf {
-    let inside = base.join(cwd.strip_prefix("/").unwrap_or(cwd));
-    if inside.is_dir() || cwd == Path::new("/") { inside } else { cwd.to_owned() }
+/// are its own, then those of its image.
+fn plain_directory(base: &Path, image: &Path, cwd: &Path) -> PathBuf {
+    let own = base.join(within(cwd));
+    if own.is_dir() || cwd == Path::new("/") { own } else { image.join(within(cwd)) }
 }
 
-fn find(name: &str, path: Option<&str>) -> io::Result<PathBuf> {
+/// An absolute path as one that another root can be put before.
+fn within(path: &Path) -> &Path {
+    path.strip_prefix("/").unwrap_or(path)
+}
+
+/// The program of this name. `image` is where absolute paths begin: for a plain process its image, which is not its
+/// root.
+fn find(name: &str, path: Option<&str>, image: &Path) -> io::Result<PathBuf> {
     let failure = |reason: &str| io::Error::other(format!("exec: {name:?}: {reason}"));
     let is_program = |path: &Path| -> io::Result<()> {
         let metadata = path.metadata()?;
@@ -88,17 +100,21 @@ fn find(name: &str, path: Option<&str>) -> io::Result<PathBuf> {
         Ok(())
     };
     if name.contains('/') {
-        return match is_program(Path::new(name)) {
-            Ok(()) => Ok(name.into()),
+        let program = if name.starts_with('/') { image.join(within(Path::new(name))) } else { name.into() };
+        return match is_program(&program) {
+            Ok(()) => Ok(program),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(failure(&format!("stat {name}: no such file or directory")))
             }
             Err(error) => Err(failure(&reason(&error))),
         };
     }
-    let found = path.unwrap_or_default().split(':').filter(|directory| !directory.is_empty());
-    let found = found.map(|directory| Path::new(directory).join(name)).find(|program| is_program(program).is_ok());
-    found.ok_or_else(|| failure("executable file not found in $PATH"))
+    let directories = path.unwrap_or_default().split(':').filter(|directory| !directory.is_empty());
+    let programs = directories.map(|directory| image.join(within(Path::new(directory))).join(name));
+    programs
+        .into_iter()
+        .find(|program| is_program(program).is_ok())
+        .ok_or_else(|| failure("executable file not found in $PATH"))
 }
 
 /// The system's own words for an error, as Go prints them.

@@ -1,0 +1,52 @@
+//! The embedded cluster in the scenarios' own process, on its socket, in a folder that goes with it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use boathook::embedded::{self, Options};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+
+use crate::images::lantern_archive;
+
+/// Runs while it lives; [`Embedded::stop`] also removes its folder.
+pub(crate) struct Embedded {
+    cluster: embedded::Embedded,
+    dir: PathBuf,
+}
+
+impl Embedded {
+    /// Starts it with the image of this `lantern`.
+    pub(crate) async fn start(lantern: &Path) -> Result<Self> {
+        // The process id alone may come again after a run that was killed.
+        let dir = std::env::temp_dir().join(format!("boathook-scenarios-{}", std::process::id()));
+        if dir.exists() {
+            std::fs::remove_dir_all(&dir).context("failed to remove what an earlier run left")?;
+        }
+        std::fs::create_dir_all(&dir).with_context(|| format!("failed to make `{}`", dir.display()))?;
+        let archive = dir.join("lantern.tar");
+        std::fs::write(&archive, lantern_archive(lantern)?).context("failed to write an image")?;
+        embedded::load_images(Some(dir.clone()), &archive)?;
+        let options = Options { data_dir: Some(dir.clone()), ..Options::default() };
+        let cluster = embedded::Embedded::start(options).await.context("failed to start the embedded cluster")?;
+        Ok(Self { cluster, dir })
+    }
+
+    /// How it is reached over its socket, by the kubeconfig that it writes for people.
+    pub(crate) async fn config(&self) -> Result<Config> {
+        let kubeconfig = Kubeconfig::read_from(self.cluster.kubeconfig())?;
+        Ok(Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
+    }
+
+    /// A client that needs no socket.
+    pub(crate) fn in_process(&self) -> Client {
+        self.cluster.client()
+    }
+
+    pub(crate) async fn stop(self) -> Result<()> {
+        self.cluster.stop().await;
+        std::fs::remove_dir_all(&self.dir).with_context(|| format!("failed to remove `{}`", self.dir.display()))
+    }
+}
