@@ -20,7 +20,7 @@ pub(crate) struct Embedded {
 impl Embedded {
     /// Starts it with the image of this `lantern`.
     pub(crate) async fn start(lantern: &Path) -> Result<Self> {
-        // The process id alone may come again after a run that was killed.
+        // A process id may come again after a run that was killed.
         let dir = std::env::temp_dir().join(format!("boathook-scenarios-{}", std::process::id()));
         if dir.exists() {
             std::fs::remove_dir_all(&dir).context("failed to remove what an earlier run left")?;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -42,7 +43,9 @@ fn main() {
         add("a_kill_ends_every_process", a_kill_ends_every_process);
         add("killing_the_node_ends_the_container", killing_the_node_ends_the_container);
         add("a_volume_is_seen_at_its_path", a_volume_is_seen_at_its_path);
-        if isolation != Isolation::Plain {
+        if isolation == Isolation::Plain {
+            add("an_image_has_its_own_programs_and_no_others", an_image_has_its_own_programs_and_no_others);
+        } else {
             add("the_command_is_pid_1_and_an_exec_sees_it", the_command_is_pid_1_and_an_exec_sees_it);
             add("files_outside_volumes_stay_in_the_container", files_outside_volumes_stay_in_the_container);
             add("a_read_only_volume_cannot_be_written", a_read_only_volume_cannot_be_written);
@@ -275,6 +278,26 @@ fn a_volume_is_seen_at_its_path(isolation: Isolation) {
         let (code, out, err) = node.finish(spec).await;
         assert_eq!((code, out.as_str(), err.as_str()), (0, "before", ""));
         assert_eq!(std::fs::read_to_string(volume.join("written")).unwrap(), "new\n");
+    });
+}
+
+/// Plain, where they must be looked for; elsewhere the image is the root.
+fn an_image_has_its_own_programs_and_no_others(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        let image = node.volume("image");
+        std::fs::create_dir(image.join("bin")).unwrap();
+        std::fs::write(image.join("bin/hello"), "#!/bin/sh\necho ahoy; read line\n").unwrap();
+        std::fs::set_permissions(image.join("bin/hello"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let of_image = |words: &[&str]| ContainerSpec { root: RootFiles::Directory(image.clone()), ..spec(words) };
+        assert_eq!(node.finish(of_image(&["/bin/hello"])).await.1, "ahoy\n");
+        let (container, _streams) = node.runtime.start(new_id(), of_image(&["hello"]), true).await.unwrap();
+        let (_, streams) = container.exec(argv(&["hello"]), false, false).await.unwrap();
+        assert_eq!(read(streams).await.0, "ahoy\n");
+        let missing = container.exec(argv(&["sh"]), false, false).await.err().unwrap();
+        assert_eq!(missing.0, r#"exec: "sh": executable file not found in $PATH"#);
+        let missing = container.exec(argv(&["/bin/sh"]), false, false).await.err().unwrap();
+        assert_eq!(missing.0, r#"exec: "/bin/sh": stat /bin/sh: no such file or directory"#);
     });
 }
 
