@@ -5,6 +5,7 @@ mod admission;
 mod deployments;
 mod exec;
 mod images;
+mod kube_runtime;
 mod services;
 mod snapshots;
 
@@ -13,21 +14,28 @@ use std::{path::Path, process::ExitCode};
 use boathook_tests::{scenario, scenarios};
 
 fn main() -> ExitCode {
-    let scenarios = scenarios![
+    let once = scenarios![
         access::a_user_without_rights_is_refused_until_a_role_allows_it,
         admission::a_mutating_webhook_on_the_host_changes_what_it_selects,
         admission::a_validating_webhook_on_the_host_denies_in_its_own_words,
         deployments::a_rolling_update_keeps_enough_pods_available,
         deployments::a_recreated_deployment_never_runs_two_templates_at_once,
         deployments::an_undone_rollout_uses_its_old_replica_set_again,
+        exec::a_stream_cut_in_the_middle_has_no_status,
+        images::an_image_without_a_shell_runs_and_is_executed_in,
+        kube_runtime::a_watcher_goes_on_where_its_connection_was_cut,
+        services::a_service_reaches_its_pod,
+        snapshots::a_claim_is_snapshotted_and_restored_byte_for_byte,
+    ];
+    let also_in_process = scenarios![
         exec::an_exit_code_comes_back_as_it_was,
         exec::a_missing_program_is_a_failure_and_not_an_exit_code,
         exec::stdin_reaches_the_command_and_its_end_does_too,
         exec::twenty_megabytes_of_output_arrive_whole,
-        exec::a_stream_cut_in_the_middle_has_no_status,
-        images::an_image_without_a_shell_runs_and_is_executed_in,
-        services::a_service_reaches_its_pod,
-        snapshots::a_claim_is_snapshotted_and_restored_byte_for_byte,
+        kube_runtime::a_controller_follows_its_objects_and_those_they_own,
+        kube_runtime::a_finalizer_holds_its_object_until_it_has_cleaned_up,
+        kube_runtime::a_watcher_lists_first_and_goes_on_through_watches_that_end,
+        kube_runtime::an_applied_field_has_one_owner_until_another_insists,
     ];
-    scenario::main(Path::new(env!("CARGO_BIN_EXE_lantern")), scenarios)
+    scenario::main(Path::new(env!("CARGO_BIN_EXE_lantern")), once, also_in_process)
 }

@@ -28,12 +28,20 @@ unset BOATHOOK_TEST_CLUSTER for the embedded cluster, or start a real one and tr
 /// How long the API server may take to say its version before the run is given up.
 const GREETING_DEADLINE: Duration = Duration::from_secs(30);
 
-#[derive(Debug, PartialEq, Eq)]
-enum Choice {
+/// Which cluster it is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
     /// One of this run alone.
     Embedded,
     /// The cluster of the kubeconfig that `KUBECONFIG` names.
     Kubeconfig,
+}
+
+impl Choice {
+    pub(crate) fn of_the_environment() -> Result<Self> {
+        let variable = |name| std::env::var(name).ok();
+        choose(variable(CLUSTER_VAR).as_deref(), variable(KUBECONFIG_VAR).as_deref())
+    }
 }
 
 /// A cluster that has answered. Its clients belong to the runtime that [`Cluster::connect`] ran in.
@@ -45,11 +53,9 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Connects to the cluster that the environment names, and checks that it answers. The second is what runs it, if
-    /// that is this process.
-    pub(crate) async fn connect(lantern: &Path) -> Result<(Self, Option<Embedded>)> {
-        let variable = |name| std::env::var(name).ok();
-        match choose(variable(CLUSTER_VAR).as_deref(), variable(KUBECONFIG_VAR).as_deref())? {
+    /// Connects to the chosen cluster and checks that it answers. The second is what runs it, if that is this process.
+    pub(crate) async fn connect(choice: Choice, lantern: &Path) -> Result<(Self, Option<Embedded>)> {
+        match choice {
             Choice::Kubeconfig => {
                 let config = Config::from_kubeconfig(&KubeConfigOptions::default()).await.with_context(|| {
                     format!("failed to read the kubeconfig that {KUBECONFIG_VAR} names; {WHAT_TO_DO}")

@@ -2,7 +2,10 @@
 //!
 //! It carries bytes and knows nothing of them: TLS goes through it, end to end.
 
-use std::net::Ipv4Addr;
+use std::{
+    net::Ipv4Addr,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use anyhow::{Context, Result};
 use kube::{Client, Config};
@@ -14,17 +17,20 @@ use tokio::{
 /// Relays while it lives; dropping it cuts every connection too.
 pub struct Relay {
     port: u16,
-    tasks: JoinSet<()>,
+    listener: JoinSet<()>,
+    connections: Connections,
 }
+
+type Connections = Arc<Mutex<JoinSet<()>>>;
 
 impl Relay {
     /// Listens on a free port of the loopback, and relays each connection to this `host:port`.
     pub async fn to(target: String) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("failed to bind the relay")?;
         let port = listener.local_addr()?.port();
-        let mut tasks = JoinSet::new();
-        tasks.spawn(relay_all(listener, target));
-        Ok(Self { port, tasks })
+        let (mut accepting, connections) = (JoinSet::new(), Connections::default());
+        accepting.spawn(relay_all(listener, target, Arc::clone(&connections)));
+        Ok(Self { port, listener: accepting, connections })
     }
 
     /// A relay to the API server of this config, and a client that goes through it.
@@ -38,18 +44,28 @@ impl Relay {
         Ok((relay, Client::try_from(config)?))
     }
 
-    /// Closes every connection, both sides, and accepts no more. They are closed when this returns.
+    /// Closes every connection, both sides. They are closed when this returns; new ones are taken.
+    pub async fn interrupt(&self) {
+        let connections = std::mem::take(&mut *lock(&self.connections));
+        { connections }.shutdown().await;
+    }
+
+    /// The same, and accepts no more.
     pub async fn cut(mut self) {
-        self.tasks.shutdown().await;
+        self.listener.shutdown().await;
+        self.interrupt().await;
     }
 }
 
-/// The connections live in this task, so they end with it.
-async fn relay_all(listener: TcpListener, target: String) {
-    let mut connections = JoinSet::new();
+fn lock(connections: &Connections) -> std::sync::MutexGuard<'_, JoinSet<()>> {
+    // Nothing panics while holding it but for want of memory.
+    connections.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn relay_all(listener: TcpListener, target: String, connections: Connections) {
     while let Ok((mut near, _)) = listener.accept().await {
         let target = target.clone();
-        connections.spawn(async move {
+        lock(&connections).spawn(async move {
             if let Ok(mut far) = TcpStream::connect(&target).await {
                 // Its end, in order or not, is all there is to say about a connection.
                 let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
@@ -76,6 +92,12 @@ mod tests {
         far.read_exact(&mut heard).await.unwrap();
         assert_eq!(&heard, b"ahoy");
 
+        relay.interrupt().await;
+        assert_eq!(near.read(&mut heard).await.unwrap_or(0), 0);
+        assert_eq!(far.read(&mut heard).await.unwrap_or(0), 0);
+
+        let mut near = TcpStream::connect((Ipv4Addr::LOCALHOST, relay.port)).await.unwrap();
+        let (mut far, _) = server.accept().await.unwrap();
         relay.cut().await;
         assert_eq!(near.read(&mut heard).await.unwrap_or(0), 0);
         assert_eq!(far.read(&mut heard).await.unwrap_or(0), 0);

@@ -1,7 +1,8 @@
 //! Running scenarios: a list of them becomes the trials of a `libtest-mimic` binary, so filters, `--list`, `--exact`
 //! and `--test-threads` work as in any Rust test.
 //!
-//! All scenarios share one runtime and one client. Each runs on its own thread and in its own namespace, which is
+//! All scenarios share one runtime and one client; what controllers are built from also runs with the client that an
+//! embedded cluster has in its own process, without a socket. Each runs on its own thread and in its own namespace, which is
 //! removed however the scenario ends: passed, failed, panicked or past its deadline. There is no way to skip, ignore
 //! or retry one.
 
@@ -20,7 +21,11 @@ use futures::{FutureExt, future::LocalBoxFuture};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{Ctx, cluster::Cluster, namespace};
+use crate::{
+    Ctx,
+    cluster::{Choice, Cluster},
+    namespace,
+};
 
 /// Scenarios mostly wait for the cluster, so more of them than there are cores run at once.
 const DEFAULT_THREADS: usize = 8;
@@ -29,6 +34,7 @@ const DEFAULT_THREADS: usize = 8;
 const SCENARIO_DEADLINE: Duration = Duration::from_secs(900);
 
 /// One scenario. Made by [`scenarios!`](crate::scenarios), which takes the name from the function.
+#[derive(Clone, Copy)]
 pub struct Scenario {
     pub name: &'static str,
     pub run: fn(Ctx) -> LocalBoxFuture<'static, Result<()>>,
@@ -42,20 +48,12 @@ macro_rules! scenarios {
     };
 }
 
-/// The `main` of a scenario binary. `lantern` is the program of that name, for a cluster in this process.
-pub fn main(lantern: &Path, scenarios: Vec<Scenario>) -> ExitCode {
+/// The `main` of a scenario binary. `lantern` is the program of that name, for a cluster in this process; the second
+/// list runs again with the client that such a cluster has in process.
+pub fn main(lantern: &Path, once: Vec<Scenario>, also_in_process: Vec<Scenario>) -> ExitCode {
     // Before anything else: in a container this program becomes the container's command.
     boathook_node::container_init::run_if_asked();
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads = arguments.test_threads.or(Some(DEFAULT_THREADS));
-    let names: BTreeSet<_> = scenarios.iter().map(|scenario| scenario.name).collect();
-    assert_eq!(names.len(), scenarios.len(), "two scenarios have the same name");
-    if arguments.list {
-        // Needs no cluster.
-        let trials = scenarios.into_iter().map(|scenario| Trial::test(scenario.name, || Ok(()))).collect();
-        return libtest_mimic::run(&arguments, trials).exit_code();
-    }
-    match run_all(lantern, &arguments, scenarios) {
+    match run_all(lantern, &[once, also_in_process.clone()].concat(), &also_in_process) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -64,21 +62,41 @@ pub fn main(lantern: &Path, scenarios: Vec<Scenario>) -> ExitCode {
     }
 }
 
-fn run_all(lantern: &Path, arguments: &Arguments, scenarios: Vec<Scenario>) -> Result<ExitCode> {
+fn run_all(lantern: &Path, scenarios: &[Scenario], in_process: &[Scenario]) -> Result<ExitCode> {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = arguments.test_threads.or(Some(DEFAULT_THREADS));
+    let names: BTreeSet<_> = scenarios.iter().map(|scenario| scenario.name).collect();
+    assert_eq!(names.len(), scenarios.len(), "two scenarios have the same name");
+    let choice = Choice::of_the_environment()?;
+    let in_process = if choice == Choice::Embedded { in_process } else { &[] };
+    let in_process_name = |scenario: &Scenario| format!("in_process::{}", scenario.name);
+    if arguments.list {
+        // Needs no cluster.
+        let names =
+            scenarios.iter().map(|scenario| scenario.name.to_owned()).chain(in_process.iter().map(in_process_name));
+        let trials = names.map(|name| Trial::test(name, || Ok(()))).collect();
+        return Ok(libtest_mimic::run(&arguments, trials).exit_code());
+    }
     remember_panics();
     let runtime = Arc::new(Builder::new_multi_thread().enable_all().build()?);
-    let (cluster, embedded) = runtime.block_on(Cluster::connect(lantern))?;
-    let trials = scenarios.into_iter().map(|scenario| trial(&runtime, &cluster, scenario)).collect();
-    let conclusion = libtest_mimic::run(arguments, trials);
+    let (cluster, embedded) = runtime.block_on(Cluster::connect(choice, lantern))?;
+    let trial = |name: String, cluster: &Cluster, scenario: &Scenario| trial(name, &runtime, cluster, *scenario);
+    let mut trials: Vec<_> =
+        scenarios.iter().map(|scenario| trial(scenario.name.to_owned(), &cluster, scenario)).collect();
+    if let Some(embedded) = &embedded {
+        let cluster = Cluster { client: embedded.in_process(), ..cluster };
+        trials.extend(in_process.iter().map(|scenario| trial(in_process_name(scenario), &cluster, scenario)));
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
     if let Some(embedded) = embedded {
         runtime.block_on(embedded.stop())?;
     }
     Ok(conclusion.exit_code())
 }
 
-fn trial(runtime: &Arc<Runtime>, cluster: &Cluster, scenario: Scenario) -> Trial {
+fn trial(name: String, runtime: &Arc<Runtime>, cluster: &Cluster, scenario: Scenario) -> Trial {
     let (runtime, cluster) = (runtime.clone(), cluster.clone());
-    Trial::test(scenario.name, move || {
+    Trial::test(name, move || {
         RUNS_SCENARIOS.set(true);
         runtime.block_on(run(cluster, &scenario)).map_err(|error| Failed::from(explain(&error)))
     })
