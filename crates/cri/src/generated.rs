@@ -264,7 +264,7 @@ pub struct ContainerStatus {
 pub struct ContainerStatusResponse {
     #[prost(message, optional, tag = "1")]
     pub status: ::core::option::Option<ContainerStatus>,
-    /// Under `info`: JSON with the first process (`pid`) and what it was made of (`runtimeSpec`).
+    /// Under `info`: JSON with the first process (`pid`) and its cgroup (`runtimeSpec.linux.cgroupsPath`).
     #[prost(map = "string, string", tag = "2")]
     pub info: ::std::collections::HashMap<
         ::prost::alloc::string::String,
