@@ -1,6 +1,7 @@
 //! The project's chores, as `cargo xtask COMMAND`: what is too much for a shell script and no part of the product.
 
 mod cluster;
+mod generate;
 mod say;
 
 use std::process::ExitCode;
@@ -19,12 +20,15 @@ enum Chore {
     /// A real single-node Kubernetes on this machine, for the tests
     #[command(subcommand)]
     Cluster(cluster::Command),
+    /// Refreshes the code that is generated and committed
+    Generate,
 }
 
 fn main() -> ExitCode {
     let Cli { chore } = Cli::parse();
     let done = match chore {
         Chore::Cluster(command) => cluster::run(command),
+        Chore::Generate => generate::run().map(|()| ExitCode::SUCCESS),
     };
     match done {
         Ok(code) => code,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow};
 use boathook_apiserver::access::{Tokens, User};
 use boathook_apiserver::api::Api;
-use boathook_apiserver::server::{self, Listener};
+use boathook_apiserver::server::{self, Listener, Streams};
 use boathook_apiserver::store::Store;
 use boathook_node::kubelet::{Node, NodeConfig};
 use tokio::task::JoinSet;
@@ -41,16 +41,17 @@ pub struct Embedded {
 /// Adds the images of an archive to a cluster's data directory, whether it runs or not. Returns their names.
 pub fn load_images(data_dir: Option<PathBuf>, archive: &Path) -> Result<Vec<String>> {
     let (dir, _) = files::data_dir(&Options { data_dir, ..Options::default() })?;
-    let loaded = node_config(&dir).images().load(archive);
+    let loaded = node_config(&dir, String::new()).images().load(archive);
     loaded.with_context(|| format!("failed to load the images of `{}`", archive.display()))
 }
 
-fn node_config(dir: &Path) -> NodeConfig {
+fn node_config(dir: &Path, streams: String) -> NodeConfig {
     NodeConfig {
         name: "boathook".to_owned(),
         address: "127.0.0.1".to_owned(),
         persistent_volumes: dir.join("volumes"),
         dir: dir.join("node"),
+        streams,
     }
 }
 
@@ -84,9 +85,15 @@ impl Embedded {
         let options = boathook_workloads::Options { root_ca: credentials.ca.clone(), data_dir: dir.join("volumes") };
         let controllers = boathook_workloads::run(client("kube-controller-manager"), options);
         tasks.spawn(async move { anyhow!("the controllers ended: {}", controllers.await) });
-        let config = node_config(&dir);
+        let streams = Streams::bind().await.context("failed to listen for the streams of execs")?;
+        let config = node_config(&dir, streams.url().context("failed to read the port")?);
         let node = Node::start(client("kubelet"), config).await.context("failed to start the node")?;
         api.set_sessions(Arc::new(sessions::NodeSessions(node.sessions())));
+        let redeem = sessions::NodeSessions(node.sessions());
+        tasks.spawn(async move {
+            streams.serve(move |token| redeem.redeem(token)).await;
+            anyhow!("the streams of execs ended")
+        });
         Ok(Self { kubeconfig, client: client("boathook"), tasks, node, scratch })
     }
 

@@ -2,21 +2,28 @@
 
 use std::sync::Arc;
 
-use boathook_apiserver::sessions::{Command, LogRange, Session, Sessions};
+use boathook_apiserver::sessions::{Command, LogRange, Opening, Session, Sessions};
 use boathook_apiserver::status::Status;
-use boathook_node::kubelet::{SessionError, Sessions as OfNode};
+use boathook_node::kubelet::{self, SessionError, Sessions as OfNode};
 use boathook_node::runtime::log::LogOptions;
 use bytes::Bytes;
-use futures::StreamExt;
-use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::Value;
 
 pub(super) struct NodeSessions(pub(super) Arc<dyn OfNode>);
 
+impl NodeSessions {
+    /// The command behind a token of CRI's exec.
+    pub(super) fn redeem(&self, token: &str) -> Option<Opening> {
+        let opening = self.0.redeem(token)?;
+        Some(opening.map(|opened| opened.map(converted).map_err(refusal)).boxed())
+    }
+}
+
 impl Sessions for NodeSessions {
-    fn open(&self, pod: &Value, container: &str, command: Command) -> BoxFuture<'static, Result<Session, Status>> {
+    fn open(&self, pod: &Value, container: &str, command: Command) -> Opening {
         let (node, pod, container) = (Arc::clone(&self.0), typed(pod), container.to_owned());
         Box::pin(async move {
             let pod = pod?;
@@ -25,13 +32,7 @@ impl Sessions for NodeSessions {
                 true => node.attach(&pod, &container, stdin).await,
                 false => node.exec(&pod, &container, argv, stdin, tty).await,
             };
-            let session = opened.map_err(refusal)?;
-            let resize = session.terminal.map(|terminal| {
-                // A window that cannot be told of leaves the old size.
-                Box::new(move |columns, rows| drop(terminal.resize(columns, rows))) as Box<dyn Fn(u16, u16) + Send>
-            });
-            let (stdin, stdout, stderr) = (session.stdin, session.stdout, session.stderr);
-            Ok(Session { stdin, stdout, stderr, resize, exit: session.exit })
+            opened.map(converted).map_err(refusal)
         })
     }
 
@@ -45,6 +46,15 @@ impl Sessions for NodeSessions {
             .filter_map(|line| std::future::ready(line.ok()))
             .boxed())
     }
+}
+
+fn converted(session: kubelet::Session) -> Session {
+    let resize = session.terminal.map(|terminal| {
+        // A window that cannot be told of leaves the old size.
+        Box::new(move |columns, rows| drop(terminal.resize(columns, rows))) as Box<dyn Fn(u16, u16) + Send>
+    });
+    let (stdin, stdout, stderr) = (session.stdin, session.stdout, session.stderr);
+    Session { stdin, stdout, stderr, resize, exit: session.exit }
 }
 
 fn typed(pod: &Value) -> Result<Pod, Status> {

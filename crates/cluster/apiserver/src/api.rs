@@ -16,9 +16,9 @@ use crate::accept::asked_form;
 use crate::access::{Attributes, RBAC_GROUP, Rules, Tokens, User, bootstrap, impersonation};
 use crate::admission::{Resolve, Webhooks};
 use crate::answer::{self, Body};
+use crate::channels;
 use crate::definitions::DEFINITIONS;
 use crate::describe::Descriptions;
-use crate::handlers::session::is_key;
 use crate::handlers::{Call, FieldValidation};
 use crate::random;
 use crate::request::{self, Query, Target};
@@ -258,10 +258,7 @@ impl Api {
             "" => request.header(header::USER_AGENT).split('/').next().unwrap_or_default().to_owned(),
             named => named.to_owned(),
         };
-        let key = request.header(header::SEC_WEBSOCKET_KEY).to_owned();
-        let upgrade = request.upgrade.take().filter(|_| is_key(&key)).map(|upgrade| (upgrade, key));
-        let offered = request.header(header::SEC_WEBSOCKET_PROTOCOL);
-        let protocols = offered.split(',').map(|protocol| protocol.trim().to_owned()).collect();
+        let upgrade = request.upgrade.take().zip(channels::key(&request.headers));
         Ok(Call {
             form: asked_form(request.header(header::ACCEPT))
                 .ok_or_else(|| Status::not_acceptable("application/json"))?,
@@ -281,7 +278,7 @@ impl Api {
             deadline: tokio::time::Instant::now() + REQUEST_TIME,
             now: self.time_after(0),
             upgrade,
-            protocols,
+            protocols: channels::offered(&request.headers),
             warnings: Arc::default(),
         })
     }

@@ -1,17 +1,25 @@
 //! Kubernetes' streams over one WebSocket: each message begins with the number of its channel.
 
-use futures::future::BoxFuture;
 use futures::{SinkExt, StreamExt};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 
-use crate::sessions::Session;
-use crate::status::Status;
+use crate::answer::Body;
+use crate::sessions::{Opening, Session};
+use crate::status::{Result, Status};
+
+/// The protocol that everyone speaks. It cannot close a single stream.
+pub(crate) const V4: &str = "v4.channel.k8s.io";
 
 const STDIN: u8 = 0;
 const STDOUT: u8 = 1;
@@ -26,8 +34,49 @@ const CHUNK: usize = 32 * 1024;
 /// Messages on their way to the client: a slow one slows the command.
 const QUEUE: usize = 8;
 
+/// The protocols that a client offers.
+pub(crate) fn offered(headers: &HeaderMap) -> Vec<String> {
+    let offered = headers.get(header::SEC_WEBSOCKET_PROTOCOL).and_then(|value| value.to_str().ok());
+    offered.unwrap_or_default().split(',').map(|protocol| protocol.trim().to_owned()).collect()
+}
+
+/// The first of those served that the client offers.
+pub(crate) fn choose(served: &[&'static str], offered: &[String]) -> Option<&'static str> {
+    served.iter().copied().find(|known| offered.iter().any(|offered| offered == known))
+}
+
+/// The key of a client's handshake: 16 bytes in base64; anything else is no WebSocket.
+pub(crate) fn key(headers: &HeaderMap) -> Option<String> {
+    use base64::Engine as _;
+    let key = headers.get(header::SEC_WEBSOCKET_KEY)?.to_str().ok()?;
+    let bytes = base64::engine::general_purpose::STANDARD.decode(key).ok()?;
+    (bytes.len() == 16).then(|| key.to_owned())
+}
+
+/// The answer that turns a connection into a WebSocket, which then carries the session.
+pub(crate) fn switch(
+    upgrade: OnUpgrade,
+    key: &str,
+    protocol: &'static str,
+    opening: Opening,
+) -> Result<Response<Body>> {
+    tokio::spawn(async move {
+        let Ok(upgraded) = upgrade.await else { return };
+        carry(WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, None).await, opening).await;
+    });
+    let mut response = Response::new(http_body_util::Empty::new().boxed_unsync());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
+    let accept = derive_accept_key(key.as_bytes());
+    headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept.parse().map_err(Status::internal)?);
+    Ok(response)
+}
+
 /// Carries a session until it or its client ends. A client that goes leaves the command to itself, as a node does.
-pub(crate) async fn carry<S>(socket: WebSocketStream<S>, opening: BoxFuture<'static, Result<Session, Status>>)
+async fn carry<S>(socket: WebSocketStream<S>, opening: Opening)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {

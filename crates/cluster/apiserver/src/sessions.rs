@@ -20,6 +20,9 @@ pub struct Session {
     pub exit: BoxFuture<'static, i32>,
 }
 
+/// A command on its way: what comes of it is known when it runs.
+pub type Opening = BoxFuture<'static, Result<Session, Status>>;
+
 /// What is to run, and with what.
 #[derive(Clone, Debug)]
 pub struct Command {
@@ -42,7 +45,7 @@ pub struct LogRange {
 
 /// The containers of the cluster, wherever they run. `pod` is the stored object.
 pub trait Sessions: Send + Sync {
-    fn open(&self, pod: &Value, container: &str, command: Command) -> BoxFuture<'static, Result<Session, Status>>;
+    fn open(&self, pod: &Value, container: &str, command: Command) -> Opening;
 
     fn log(&self, pod: &Value, container: &str, range: LogRange) -> Result<BoxStream<'static, Bytes>, Status>;
 }

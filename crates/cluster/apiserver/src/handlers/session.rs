@@ -1,14 +1,8 @@
 //! `pods/NAME/exec`, `attach` and `log`: into a container, and what it said.
 
-use base64::Engine as _;
-use http::{HeaderValue, Response, StatusCode, header};
-use http_body_util::BodyExt;
-use hyper_util::rt::TokioIo;
+use http::Response;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::Call;
 use crate::answer::{self, Body};
@@ -18,7 +12,7 @@ use crate::sessions::{Command, LogRange};
 use crate::status::{Result, Status};
 
 /// The protocols that are spoken, the best first: v5 can close a stream, v4 cannot.
-const PROTOCOLS: [&str; 2] = ["v5.channel.k8s.io", "v4.channel.k8s.io"];
+const PROTOCOLS: [&str; 2] = ["v5.channel.k8s.io", channels::V4];
 
 impl Call {
     /// Opens the streams, then the session: what goes wrong with it is told on the error channel, as by a real node.
@@ -34,28 +28,12 @@ impl Call {
         let Some((upgrade, key)) = self.upgrade.take() else {
             return Err(Status::bad_request("Upgrade request required"));
         };
-        let protocol = PROTOCOLS.into_iter().find(|known| self.protocols.iter().any(|offered| offered == known));
-        let Some(protocol) = protocol else {
-            return Err(Status::bad_request(format!(
-                "none of the client's protocols is served: use one of {PROTOCOLS:?}"
-            )));
-        };
+        let protocol = channels::choose(&PROTOCOLS, &self.protocols).ok_or_else(|| {
+            Status::bad_request(format!("none of the client's protocols is served: use one of {PROTOCOLS:?}"))
+        })?;
         let sessions = self.api.sessions()?;
         let opening = sessions.open(&pod, &container, command);
-        tokio::spawn(async move {
-            let Ok(upgraded) = upgrade.await else { return };
-            let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, None).await;
-            channels::carry(socket, opening).await;
-        });
-        let mut response = Response::new(http_body_util::Empty::new().boxed_unsync());
-        *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-        let headers = response.headers_mut();
-        headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-        headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
-        let accept = derive_accept_key(key.as_bytes());
-        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept.parse().map_err(Status::internal)?);
-        Ok(response)
+        channels::switch(upgrade, &key, protocol, opening)
     }
 
     pub(super) fn log(&self) -> Result<Response<Body>> {
@@ -100,9 +78,4 @@ impl Call {
             (wanted, _) => Err(Status::bad_request(format!("container {wanted} is not valid for pod {name}"))),
         }
     }
-}
-
-/// What a client sends as `Sec-WebSocket-Key` is 16 bytes in base64; anything else is no WebSocket.
-pub(crate) fn is_key(key: &str) -> bool {
-    base64::engine::general_purpose::STANDARD.decode(key).is_ok_and(|bytes| bytes.len() == 16)
 }

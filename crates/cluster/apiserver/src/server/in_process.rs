@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use kube::client::Body as ClientBody;
 
-use super::connection;
+use super::{connection, serve};
 use crate::api::Api;
 
 /// Bytes on their way that neither side has taken: a page or two of a list.
@@ -34,7 +34,7 @@ async fn send(
     request.headers_mut().entry(header::HOST).or_insert(HeaderValue::from_static("boathook"));
     let (ours, theirs) = tokio::io::duplex(PIPE);
     // Ends when either end of the pipe is dropped.
-    tokio::spawn(connection(api, theirs));
+    tokio::spawn(connection(theirs, move |request| serve(Arc::clone(&api), request)));
     let (mut sender, carrier) = hyper::client::conn::http1::handshake(TokioIo::new(ours)).await?;
     tokio::spawn(carrier.with_upgrades());
     Ok(sender.send_request(request).await?)

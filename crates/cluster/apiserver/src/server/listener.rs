@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{self, ServerConfig};
 
-use super::connection;
+use super::{connection, serve};
 use crate::api::Api;
 
 /// Why the server cannot listen.
@@ -67,7 +67,7 @@ impl Listener {
             tokio::spawn(async move {
                 let _ = stream.set_nodelay(true);
                 if let Ok(stream) = tls.accept(stream).await {
-                    connection(api, stream).await;
+                    connection(stream, |request| serve(Arc::clone(&api), request)).await;
                 }
             });
         }

@@ -3,10 +3,12 @@
 
 mod in_process;
 mod listener;
+mod streams;
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use futures::FutureExt;
 use http::{Request as HttpRequest, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -19,10 +21,16 @@ use crate::body;
 
 pub use in_process::client;
 pub use listener::{Listener, ServeError};
+pub use streams::Streams;
 
 /// Serves one connection until it ends.
-async fn connection(api: Arc<Api>, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-    let service = service_fn(move |request| serve(Arc::clone(&api), request));
+async fn connection<F>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    answer: impl Fn(HttpRequest<Incoming>) -> F + Send,
+) where
+    F: Future<Output = Response<Body>> + Send,
+{
+    let service = service_fn(move |request| answer(request).map(Ok::<_, Infallible>));
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .serve_connection(TokioIo::new(stream), service)
@@ -31,13 +39,13 @@ async fn connection(api: Arc<Api>, stream: impl AsyncRead + AsyncWrite + Unpin +
     let _ = served.await;
 }
 
-async fn serve(api: Arc<Api>, mut request: HttpRequest<Incoming>) -> Result<Response<Body>, Infallible> {
+async fn serve(api: Arc<Api>, mut request: HttpRequest<Incoming>) -> Response<Body> {
     let upgrades = request.headers().contains_key(http::header::UPGRADE);
     let upgrade = upgrades.then(|| hyper::upgrade::on(&mut request));
     let (parts, incoming) = request.into_parts();
     let body = match body::read(incoming).await {
         Ok(body) => body,
-        Err(status) => return Ok(answer::refusal(&status)),
+        Err(status) => return answer::refusal(&status),
     };
     let request = Request {
         method: parts.method,
@@ -47,5 +55,5 @@ async fn serve(api: Arc<Api>, mut request: HttpRequest<Incoming>) -> Result<Resp
         body,
         upgrade,
     };
-    Ok(api.handle(request).await)
+    api.handle(request).await
 }

@@ -6,6 +6,7 @@
 mod addresses;
 mod backoff;
 mod create;
+mod cri;
 mod environment;
 mod events;
 mod expand;
@@ -16,6 +17,7 @@ mod pod;
 mod probe;
 mod proxy;
 mod registration;
+mod registry;
 mod report;
 mod scheduler;
 mod sessions;
@@ -27,7 +29,7 @@ mod worker;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::Pod;
@@ -39,9 +41,10 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::runtime::container::Runtime;
 use crate::runtime::image::Images;
 use addresses::Addresses;
+use cri::Execs;
 use events::Events;
 use pod::PodExt;
-use slot::Live;
+use registry::Registry;
 use worker::{Update, Worker};
 
 pub use registration::VERSION;
@@ -58,6 +61,8 @@ pub struct NodeConfig {
     pub dir: PathBuf,
     /// The directories of persistent volumes of `CSI_DRIVER`, each named by its handle.
     pub persistent_volumes: PathBuf,
+    /// Where `Sessions::redeem` is served over HTTP: what CRI's exec answers begins with it.
+    pub streams: String,
 }
 
 impl NodeConfig {
@@ -77,35 +82,13 @@ struct Shared {
     images: Images,
     addresses: Addresses,
     events: Events,
-    /// Running containers by pod UID and name.
-    live: Mutex<HashMap<(String, String), Live>>,
+    registry: Registry,
+    execs: Execs,
 }
 
 impl Shared {
     fn pod_dir(&self, uid: &str) -> PathBuf {
         self.dir.join("pods").join(uid)
-    }
-
-    fn remember(&self, pod: &Pod, container: &str, live: Live) {
-        let key = (pod.uid_text().to_owned(), container.to_owned());
-        self.live.lock().expect("no one panics while holding it").insert(key, live);
-    }
-
-    fn forget(&self, pod: &Pod, container: &str) {
-        let key = (pod.uid_text().to_owned(), container.to_owned());
-        self.live.lock().expect("no one panics while holding it").remove(&key);
-    }
-
-    fn kill_all(&self) -> Vec<Live> {
-        let mut live = self.live.lock().expect("no one panics while holding it");
-        let live: Vec<Live> = live.drain().map(|(_, live)| live).collect();
-        live.iter().for_each(|live| live.container.running.kill());
-        live
-    }
-
-    fn find(&self, uid: &str, container: &str) -> Option<Live> {
-        let key = (uid.to_owned(), container.to_owned());
-        self.live.lock().expect("no one panics while holding it").get(&key).cloned()
     }
 }
 
@@ -139,7 +122,9 @@ impl Node {
     pub async fn start(client: Client, config: NodeConfig) -> Result<Node, NodeError> {
         std::fs::create_dir_all(&config.dir).map_err(NodeError::Directory)?;
         let runtime = Runtime::open(&config.dir.join("runtime")).await.map_err(NodeError::Directory)?;
-        let registered = registration::register(&client, &config.name, &config.address).await;
+        let socket = config.dir.join("cri.sock");
+        let listener = boathook_cri::listen(&socket).map_err(NodeError::Directory)?;
+        let registered = registration::register(&client, &config.name, &config.address, &socket).await;
         let node = registered.map_err(NodeError::Registration)?;
         let shared = Arc::new(Shared {
             client: client.clone(),
@@ -149,13 +134,15 @@ impl Node {
             images: config.images(),
             addresses: Addresses::from_anywhere(),
             events: Events::new(client.clone(), "kubelet", &config.name),
-            live: Mutex::default(),
+            registry: Registry::default(),
+            execs: Execs::new(config.streams),
             dir: config.dir,
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(registration::keep_lease(client.clone(), node));
         tasks.spawn(proxy::run(client.clone()));
         tasks.spawn(scheduler::run(client, config.name.clone()));
+        tasks.spawn(cri::serve(listener, shared.clone()));
         tasks.spawn(watch_pods(shared.clone(), config.name));
         Ok(Node { shared, tasks })
     }
@@ -168,7 +155,7 @@ impl Node {
     /// Ends every process. The pods stay as they are in the API server: the next start runs them again.
     pub async fn shut_down(mut self) {
         self.tasks.shutdown().await;
-        for live in self.shared.kill_all() {
+        for live in self.shared.registry.kill_all() {
             live.container.running.wait().await;
         }
     }
@@ -176,7 +163,7 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        self.shared.kill_all();
+        self.shared.registry.kill_all();
     }
 }
 

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::runtime::container::{Container, Streams};
+use crate::runtime::container::Container;
 
 /// What of a command's output is kept, as a kubelet does.
 const KEPT_OUTPUT: usize = 10 << 10;
@@ -104,22 +104,18 @@ pub(super) async fn run(
     command: Vec<String>,
     timeout: Duration,
 ) -> Result<Option<(i32, String)>, String> {
-    let started = container.exec(command, false, false).await;
-    let (running, Streams { mut stdout, stderr, .. }) = started.map_err(|error| {
+    let (running, outputs) = container.run(command, KEPT_OUTPUT).await.map_err(|error| {
         let why = "failed to exec in container: failed to start exec: OCI runtime exec failed: exec failed: unable to \
                    start container process";
         format!("rpc error: code = Unknown desc = {why}: {error}: unknown")
     })?;
-    let read = async {
-        let mut output = Vec::new();
-        (&mut stdout).take(KEPT_OUTPUT as u64).read_to_end(&mut output).await.ok();
-        if let Some(mut stderr) = stderr {
-            (&mut stderr).take(KEPT_OUTPUT as u64).read_to_end(&mut output).await.ok();
-        }
+    let ended = async {
+        let (mut output, stderr) = outputs.await;
+        output.extend(stderr);
         output.truncate(KEPT_OUTPUT);
         (running.wait().await.code, String::from_utf8_lossy(&output).into_owned())
     };
-    let ended = tokio::time::timeout(timeout, read).await.ok();
+    let ended = tokio::time::timeout(timeout, ended).await.ok();
     if ended.is_none() {
         running.kill();
     }

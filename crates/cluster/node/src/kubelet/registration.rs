@@ -1,6 +1,7 @@
 //! This machine as a Node object, and the lease that says that it lives.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -14,6 +15,8 @@ use super::status::whole_seconds;
 
 /// The kubelet's version, as the Kubernetes that this cluster stands for.
 pub const VERSION: &str = "v1.35.8";
+/// Under this name kubeadm tells of a node where its container runtime listens.
+const CRI_SOCKET: &str = "kubeadm.alpha.kubernetes.io/cri-socket";
 const LEASES: &str = "kube-node-lease";
 /// A real kubelet's: renewed every 10 s, good for 40.
 const RENEWED: Duration = Duration::from_secs(10);
@@ -76,15 +79,17 @@ fn described(name: &str, address: &str) -> serde_json::Value {
     })
 }
 
-/// Makes or refreshes the Node object.
-pub(super) async fn register(client: &Client, name: &str, address: &str) -> kube::Result<Node> {
+/// Makes or refreshes the Node object. `socket` is where its container runtime listens.
+pub(super) async fn register(client: &Client, name: &str, address: &str, socket: &Path) -> kube::Result<Node> {
     let nodes: Api<Node> = Api::all(client.clone());
     let labels: BTreeMap<&str, &str> = BTreeMap::from([
         ("kubernetes.io/hostname", name),
         ("kubernetes.io/os", "linux"),
         ("kubernetes.io/arch", architecture()),
     ]);
-    let wanted = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}});
+    let annotations = json!({CRI_SOCKET: format!("unix://{}", socket.display())});
+    let metadata = json!({"name": name, "labels": labels, "annotations": annotations});
+    let wanted = json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata});
     let node: Node = serde_json::from_value(wanted.clone()).map_err(kube::Error::SerdeError)?;
     match nodes.create(&PostParams::default(), &node).await {
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {

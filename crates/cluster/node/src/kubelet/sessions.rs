@@ -68,11 +68,15 @@ pub trait Sessions: Send + Sync {
         previous: bool,
         options: LogOptions,
     ) -> Result<BoxStream<'static, io::Result<Bytes>>, SessionError>;
+
+    /// The command for which CRI's exec gave this token. Each is good once.
+    fn redeem(&self, token: &str) -> Option<BoxFuture<'static, Result<Session, SessionError>>>;
 }
 
 impl Shared {
     fn running(&self, pod: &Pod, container: &str) -> Result<Live, SessionError> {
-        self.find(pod.uid_text(), container).ok_or_else(|| {
+        let running = |live: &Live| live.container.running.exit().is_none();
+        self.registry.find(pod.uid_text(), container).filter(running).ok_or_else(|| {
             let described = pod.described();
             SessionError::internal(format!("container not found (\"{container}\") in pod {described}"))
         })
@@ -90,16 +94,7 @@ impl Sessions for Shared {
     ) -> BoxFuture<'a, Result<Session, SessionError>> {
         async move {
             let live = self.running(pod, container)?;
-            let (running, streams) = live.container.exec(command, stdin, tty).await.map_err(|error| {
-                let why = format!(
-                    "error executing command in container: failed to exec in container: failed to start exec: OCI \
-                     runtime exec failed: exec failed: unable to start container process: {error}: unknown"
-                );
-                SessionError::internal(why)
-            })?;
-            let exit = async move { running.wait().await.code }.boxed();
-            let terminal = streams.terminal.map(Arc::new);
-            Ok(Session { stdin: streams.stdin, stdout: streams.stdout, stderr: streams.stderr, terminal, exit })
+            exec(&live, command, stdin, tty).await
         }
         .boxed()
     }
@@ -149,7 +144,7 @@ impl Sessions for Shared {
         })?;
         let path = self.pod_dir(described).join("logs").join(Slot::log_file(container, instance));
         let progress =
-            if previous { None } else { self.find(pod.uid_text(), container).map(|live| live.log.progress()) };
+            if previous { None } else { self.registry.find(pod.uid_text(), container).map(|live| live.log.progress()) };
         match log::read(path, progress, options) {
             Ok(lines) => Ok(lines.boxed()),
             // A container that never ran wrote nothing.
@@ -157,6 +152,23 @@ impl Sessions for Shared {
             Err(error) => Err(SessionError::internal(error.to_string())),
         }
     }
+
+    fn redeem(&self, token: &str) -> Option<BoxFuture<'static, Result<Session, SessionError>>> {
+        self.execs.redeem(token)
+    }
+}
+
+pub(super) async fn exec(live: &Live, command: Vec<String>, stdin: bool, tty: bool) -> Result<Session, SessionError> {
+    let (running, streams) = live.container.exec(command, stdin, tty).await.map_err(|error| {
+        let why = format!(
+            "error executing command in container: failed to exec in container: failed to start exec: OCI runtime \
+             exec failed: exec failed: unable to start container process: {error}: unknown"
+        );
+        SessionError::internal(why)
+    })?;
+    let exit = async move { running.wait().await.code }.boxed();
+    let terminal = streams.terminal.map(Arc::new);
+    Ok(Session { stdin: streams.stdin, stdout: streams.stdout, stderr: streams.stderr, terminal, exit })
 }
 
 /// The number of the instance whose log is asked for.

@@ -27,10 +27,13 @@ pub(super) enum Role {
     Main,
 }
 
-/// A container that runs, as others (exec, attach, logs) see it.
+/// A container that was started, as others (exec, attach, logs, CRI) see it.
 #[derive(Clone)]
 pub(super) struct Live {
     pub container: Arc<Container>,
+    /// When it was started.
+    pub status: Arc<ContainerStatus>,
+    pub log_path: PathBuf,
     pub log: Arc<Log>,
     pub stdin: Option<Arc<Mutex<Option<Input>>>>,
     pub terminal: Option<Arc<Terminal>>,

@@ -196,6 +196,8 @@ impl Worker {
         });
         let live = Live {
             container,
+            status: Arc::new(self.slots[index].status.clone()),
+            log_path: path,
             log,
             stdin: stdin.map(|stdin| Arc::new(tokio::sync::Mutex::new(Some(stdin)))),
             terminal: terminal.map(Arc::new),
@@ -203,7 +205,7 @@ impl Worker {
         let slot = &mut self.slots[index];
         slot.run(live.clone());
         let name = slot.name().to_owned();
-        self.shared.remember(&self.pod, &name, live);
+        self.shared.registry.remember(&self.pod, live);
         self.shared.events.normal(&self.pod, Some(&name), "Started", "Container started");
         self.after_start(index).await;
     }

@@ -161,6 +161,7 @@ impl Worker {
         if self.pod.is_ended() {
             // Also when someone else said so.
             self.stop_all(self.pod.grace()).await;
+            self.shared.registry.close(&self.pod);
             return Turn::Again;
         }
         self.report().await;
@@ -234,7 +235,6 @@ impl Worker {
             finished_at: Some(whole_seconds(exit.at)),
             ..ContainerStateTerminated::default()
         });
-        self.shared.forget(&self.pod, self.slots[index].name());
     }
 
     fn termination_message(&self, index: usize, code: i32) -> Option<String> {
@@ -326,6 +326,7 @@ impl Worker {
             Ok(volumes) => {
                 self.volumes = Some(volumes);
                 self.volumes_not_before = None;
+                self.shared.registry.open(&self.pod, self.pod_ip());
                 true
             }
             Err(error) => {
@@ -365,6 +366,7 @@ impl Worker {
     }
 
     fn clean_up(&mut self) {
+        self.shared.registry.remove(&self.pod);
         if let Some(address) = self.address.take() {
             self.shared.addresses.give_back(address);
         }

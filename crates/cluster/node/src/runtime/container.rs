@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use jiff::Timestamp;
 use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, PidfdFlags};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, BufReader};
 use tokio::sync::watch;
 
 use super::container_init::{self, namespaces};
@@ -199,6 +199,19 @@ impl Container {
         Ok((running, streams))
     }
 
+    /// Starts a further command, and reads what it prints: at most `cap` bytes of each output are kept, the rest is read
+    /// and dropped, so that no command waits for a reader.
+    pub async fn run(
+        &self,
+        argv: Vec<String>,
+        cap: usize,
+    ) -> Result<(Arc<Running>, impl Future<Output = (Vec<u8>, Vec<u8>)> + use<>), StartError> {
+        let (running, Streams { stdout, stderr, .. }) = self.exec(argv, false, false).await?;
+        let stderr = stderr.unwrap_or_else(|| Box::new(tokio::io::empty()));
+        let reading = tokio::spawn(async move { tokio::join!(read(stdout, cap), read(stderr, cap)) });
+        Ok((running, async move { reading.await.unwrap_or_default() }))
+    }
+
     /// Removes what the container had outside its volumes. To be called when it has ended.
     pub fn remove(&self) {
         if self.isolation == Isolation::Plain {
@@ -206,6 +219,14 @@ impl Container {
             std::fs::remove_dir_all(&self.base).ok();
         }
     }
+}
+
+async fn read(mut from: Output, cap: usize) -> Vec<u8> {
+    let mut kept = Vec::new();
+    // What breaks off ends there.
+    (&mut from).take(cap as u64).read_to_end(&mut kept).await.ok();
+    tokio::io::copy(&mut from, &mut tokio::io::sink()).await.ok();
+    kept
 }
 
 /// 64 hexadecimal digits that no other container has.
