@@ -4,21 +4,15 @@
 use std::{collections::BTreeSet, path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::{Context, Result, anyhow, bail};
-use boathook::embedded::{Embedded, Options};
 use boathook_tests::{
-    cluster::Cluster,
+    cluster::{Choice, Cluster},
     differential::{
         case::{self, Case, Variables},
         compare::Differences,
         play::{Played, Player},
         webhook,
     },
-    images::BUSYBOX,
     namespace,
-};
-use kube::{
-    Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
 };
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::json;
@@ -41,8 +35,8 @@ fn main() -> ExitCode {
 
 /// Both clusters and what the cases share.
 struct Bench {
-    real: Client,
-    embedded: Client,
+    real: Cluster,
+    embedded: Cluster,
     variables: Variables,
     differences: Differences,
 }
@@ -60,20 +54,19 @@ fn run() -> Result<ExitCode> {
     let differences = Differences::read(&read(&folder.join("differences.yaml"))?).context("differences.yaml")?;
 
     let runtime = Arc::new(Builder::new_multi_thread().enable_all().build()?);
-    let scratch = Scratch::new()?;
-    let kubeconfig = scratch.0.join("kubeconfig");
-    let (embedded, hooks, bench) = runtime.block_on(async {
-        let real = Cluster::connect().await?.client;
-        let options = Options { ephemeral: true, kubeconfig: Some(kubeconfig.clone()), ..Options::default() };
-        let embedded = Embedded::start(options).await.context("failed to start the embedded cluster")?;
-        let config = Kubeconfig::read_from(&kubeconfig)?;
-        let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await?;
+    if Choice::of_the_environment()? == Choice::Embedded {
+        bail!("the real cluster is needed too: `cargo xtask cluster up`, then `eval \"$(cargo xtask cluster env)\"`");
+    }
+    let (running, hooks, bench) = runtime.block_on(async {
+        let lantern = Path::new(env!("CARGO_BIN_EXE_lantern"));
+        let (real, _) = Cluster::connect(Choice::Kubeconfig, lantern).await?;
+        let (embedded, running) = Cluster::connect(Choice::Embedded, lantern).await?;
         let hooks = webhook::start().await?;
         let door = hooks.client_config("");
         let mut variables = Variables::default();
         variables.set("webhook", json!(door.url));
         variables.set("ca", json!(door.ca_bundle));
-        anyhow::Ok((embedded, hooks, Bench { real, embedded: Client::try_from(config)?, variables, differences }))
+        anyhow::Ok((running, hooks, Bench { real, embedded, variables, differences }))
     })?;
     let bench = Arc::new(bench);
 
@@ -81,30 +74,14 @@ fn run() -> Result<ExitCode> {
     let whole = arguments.filter.is_none() && arguments.skip.is_empty();
     let conclusion = libtest_mimic::run(&arguments, trials);
     drop(hooks);
-    runtime.block_on(embedded.stop());
+    if let Some(running) = running {
+        runtime.block_on(running.stop())?;
+    }
     let unused = bench.differences.unused();
     if whole && !unused.is_empty() && !conclusion.has_failed() {
         bail!("differences.yaml lists what does not differ any more; remove it:\n  {}", unused.join("\n  "));
     }
     Ok(conclusion.exit_code())
-}
-
-/// A folder that goes at the end.
-struct Scratch(std::path::PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("boathook-differential-{}", std::process::id()));
-        std::fs::create_dir_all(&path).with_context(|| format!("failed to make `{}`", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed is in the way of nobody.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 fn read(path: &Path) -> Result<String> {
@@ -138,9 +115,8 @@ fn trial(runtime: &Arc<Runtime>, bench: &Arc<Bench>, case: Case) -> Trial {
 /// Plays the case on both clusters at once and holds what they showed against each other.
 async fn compare(bench: &Bench, case: &Case) -> Result<()> {
     let (real, embedded) = tokio::join!(
-        play("the real cluster", &bench.real, BUSYBOX, bench, case),
-        // The machine itself is the image: nothing needs to be loaded.
-        play("the embedded cluster", &bench.embedded, "host", bench, case)
+        play("the real cluster", &bench.real, bench, case),
+        play("the embedded cluster", &bench.embedded, bench, case)
     );
     let (real, embedded) = match (real, embedded) {
         (Ok(real), Ok(embedded)) => (real, embedded),
@@ -158,15 +134,16 @@ async fn compare(bench: &Bench, case: &Case) -> Result<()> {
     }
 }
 
-async fn play(cluster: &'static str, client: &Client, image: &str, bench: &Bench, case: &Case) -> Result<Played> {
-    let name = namespace::create(client, "differential").await.context(cluster)?;
-    let mut player = Player::new(client.clone(), &name, image, bench.variables.clone());
+async fn play(which: &'static str, cluster: &Cluster, bench: &Bench, case: &Case) -> Result<Played> {
+    let client = &cluster.client;
+    let name = namespace::create(client, "differential").await.context(which)?;
+    let mut player = Player::new(client.clone(), &name, cluster.images.shell, bench.variables.clone());
     let played = match player.settle().await {
         Ok(()) => player.play(case).await,
         Err(error) => Err(error),
     };
     let cleaned = player.clean_up(case).await.and(namespace::destroy(client, &name).await);
-    let played = played.context(cluster)?;
-    cleaned.context("failed to clean up").context(cluster)?;
+    let played = played.context(which)?;
+    cleaned.context("failed to clean up").context(which)?;
     Ok(played)
 }

@@ -30,7 +30,7 @@ const GREETING_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Which cluster it is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
+pub enum Choice {
     /// One of this run alone.
     Embedded,
     /// The cluster of the kubeconfig that `KUBECONFIG` names.
@@ -38,7 +38,7 @@ pub(crate) enum Choice {
 }
 
 impl Choice {
-    pub(crate) fn of_the_environment() -> Result<Self> {
+    pub fn of_the_environment() -> Result<Self> {
         let variable = |name| std::env::var(name).ok();
         choose(variable(CLUSTER_VAR).as_deref(), variable(KUBECONFIG_VAR).as_deref())
     }
@@ -54,7 +54,7 @@ pub struct Cluster {
 
 impl Cluster {
     /// Connects to the chosen cluster and checks that it answers. The second is what runs it, if that is this process.
-    pub(crate) async fn connect(choice: Choice, lantern: &Path) -> Result<(Self, Option<Embedded>)> {
+    pub async fn connect(choice: Choice, lantern: &Path) -> Result<(Self, Option<Embedded>)> {
         match choice {
             Choice::Kubeconfig => {
                 let config = Config::from_kubeconfig(&KubeConfigOptions::default()).await.with_context(|| {

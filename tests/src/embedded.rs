@@ -12,14 +12,14 @@ use kube::{
 use crate::images::lantern_archive;
 
 /// Runs while it lives; [`Embedded::stop`] also removes its folder.
-pub(crate) struct Embedded {
+pub struct Embedded {
     cluster: embedded::Embedded,
     dir: PathBuf,
 }
 
 impl Embedded {
     /// Starts it with the image of this `lantern`.
-    pub(crate) async fn start(lantern: &Path) -> Result<Self> {
+    pub async fn start(lantern: &Path) -> Result<Self> {
         // A process id may come again after a run that was killed.
         let dir = std::env::temp_dir().join(format!("boathook-scenarios-{}", std::process::id()));
         if dir.exists() {
@@ -35,17 +35,17 @@ impl Embedded {
     }
 
     /// How it is reached over its socket, by the kubeconfig that it writes for people.
-    pub(crate) async fn config(&self) -> Result<Config> {
+    pub async fn config(&self) -> Result<Config> {
         let kubeconfig = Kubeconfig::read_from(self.cluster.kubeconfig())?;
         Ok(Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
     }
 
     /// A client that needs no socket.
-    pub(crate) fn in_process(&self) -> Client {
+    pub fn in_process(&self) -> Client {
         self.cluster.client()
     }
 
-    pub(crate) async fn stop(self) -> Result<()> {
+    pub async fn stop(self) -> Result<()> {
         self.cluster.stop().await;
         std::fs::remove_dir_all(&self.dir).with_context(|| format!("failed to remove `{}`", self.dir.display()))
     }

@@ -10,7 +10,7 @@ pub mod cluster;
 pub mod ctx;
 pub mod deployments;
 pub mod differential;
-mod embedded;
+pub mod embedded;
 pub mod exec;
 pub mod images;
 pub mod logs;

@@ -87,7 +87,7 @@ impl Api {
             webhooks: RwLock::default(),
             resolve,
             // Anywhere: two clusters on one machine then seldom meet.
-            next_address: AtomicU16::new(u16::from_ne_bytes(random())),
+            next_address: AtomicU16::new(u16::from_ne_bytes(random::bytes())),
             sessions: OnceLock::new(),
             descriptions: Descriptions::default(),
         };
