@@ -31,7 +31,7 @@ impl Webhooks {
                 "ValidatingWebhookConfiguration" => (&mut webhooks.validating, Phase::Validating),
                 _ => continue,
             };
-            let hooks = configuration["webhooks"].as_array().into_iter().flatten();
+            let hooks = object::list(configuration, "/webhooks").iter();
             list.extend(hooks.map(|webhook| Webhook::parse(phase, webhook, resolve)));
         }
         webhooks

@@ -65,11 +65,11 @@ impl Webhook {
         let selectors =
             selector("namespaceSelector").and_then(|of_namespace| Ok((of_namespace, selector("objectSelector")?)));
         let timeout = webhook["timeoutSeconds"].as_u64().unwrap_or(DEFAULT_TIMEOUT).min(LONGEST_TIMEOUT);
-        let versions = webhook["admissionReviewVersions"].as_array().into_iter().flatten();
+        let versions = object::list(webhook, "/admissionReviewVersions").iter();
         Self {
             name: object::text(webhook, "/name").to_owned(),
             phase,
-            rules: webhook["rules"].as_array().into_iter().flatten().map(Rule::parse).collect(),
+            rules: object::list(webhook, "/rules").iter().map(Rule::parse).collect(),
             selectors,
             conditions: Conditions::parse(&webhook["matchConditions"]),
             fails_open: webhook["failurePolicy"] == "Ignore",

@@ -1,13 +1,11 @@
 //! The names of a custom kind, its group and its scope.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{object, text};
 use crate::status::FieldError;
+use crate::strategy;
 
 const LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
                      character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for \
@@ -106,7 +104,5 @@ pub(super) fn check_version_name(at: &str, name: &str) -> Option<FieldError> {
 }
 
 fn is_label(name: &str) -> bool {
-    static LABEL: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new("^[a-z]([-a-z0-9]*[a-z0-9])?$").expect("a valid pattern"));
-    name.len() <= 63 && LABEL.is_match(name)
+    name.len() <= 63 && name.starts_with(|first: char| first.is_ascii_alphabetic()) && strategy::name::is_label(name)
 }

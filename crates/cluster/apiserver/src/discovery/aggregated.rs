@@ -41,11 +41,7 @@ fn resource(served: &Served) -> Value {
         "singularResource": served.singular,
         "verbs": served.verbs,
     });
-    for (field, names) in [("shortNames", &served.short_names), ("categories", &served.categories)] {
-        if !names.is_empty() {
-            resource[field] = names.as_slice().into();
-        }
-    }
+    served.add_names(&mut resource);
     if !served.subresources.is_empty() {
         resource["subresources"] = served.subresources.iter().map(|it| subresource(served, it)).collect();
     }

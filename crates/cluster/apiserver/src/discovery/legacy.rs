@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{Served, Subresource, join, order};
+use super::{Served, join, order};
 
 /// `/api`; `address` is the server's own, `host:port`.
 pub fn api_versions(address: &str) -> Value {
@@ -62,27 +62,22 @@ fn with_subresources(served: &Served) -> Vec<Value> {
         "kind": served.kind,
         "verbs": served.verbs,
     });
-    for (field, names) in [("shortNames", &served.short_names), ("categories", &served.categories)] {
-        if !names.is_empty() {
-            resource[field] = names.as_slice().into();
+    served.add_names(&mut resource);
+    let subresources = served.subresources.iter().map(|it| {
+        let mut below = json!({
+            "name": format!("{}/{}", served.plural, it.name),
+            "singularName": "",
+            "namespaced": served.namespaced,
+            "kind": it.kind,
+            "verbs": it.verbs,
+        });
+        if let Some((group, version)) = &it.foreign {
+            below["group"] = group.as_str().into();
+            below["version"] = version.as_str().into();
         }
-    }
-    let subresources = served.subresources.iter().map(|subresource| below(served, subresource));
+        below
+    });
     std::iter::once(resource).chain(subresources).collect()
-}
-
-fn below(served: &Served, subresource: &Subresource) -> Value {
-    let mut resource = Map::new();
-    resource.insert("name".to_owned(), format!("{}/{}", served.plural, subresource.name).into());
-    resource.insert("singularName".to_owned(), "".into());
-    resource.insert("namespaced".to_owned(), served.namespaced.into());
-    if let Some((group, version)) = &subresource.foreign {
-        resource.insert("group".to_owned(), group.as_str().into());
-        resource.insert("version".to_owned(), version.as_str().into());
-    }
-    resource.insert("kind".to_owned(), subresource.kind.as_str().into());
-    resource.insert("verbs".to_owned(), subresource.verbs.clone().into());
-    Value::Object(resource)
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ mod version;
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 pub use aggregated::{aggregated, aggregated_content_type};
 pub use legacy::{api_versions, group, group_list, resource_list};
 pub use version::version;
@@ -48,6 +50,15 @@ impl Served {
     /// `apps/v1`, or `v1` in the core group.
     pub fn api_version(&self) -> String {
         join(&self.group, &self.version)
+    }
+
+    /// Adds the other names that it goes by, if there are any.
+    fn add_names(&self, resource: &mut Value) {
+        for (field, names) in [("shortNames", &self.short_names), ("categories", &self.categories)] {
+            if !names.is_empty() {
+                resource[field] = names.as_slice().into();
+            }
+        }
     }
 }
 

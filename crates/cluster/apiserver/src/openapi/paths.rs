@@ -7,21 +7,12 @@ use serde_json::{Map, Value, json};
 
 use crate::discovery::Served;
 
-const WRITE: &[&str] = &["dryRun", "fieldManager", "fieldValidation"];
-const PATCH: &[&str] = &["dryRun", "fieldManager", "fieldValidation", "force"];
-const DELETE: &[&str] = &["dryRun", "gracePeriodSeconds", "orphanDependents", "propagationPolicy"];
-const LIST: &[&str] = &[
-    "allowWatchBookmarks",
-    "continue",
-    "fieldSelector",
-    "labelSelector",
-    "limit",
-    "resourceVersion",
-    "resourceVersionMatch",
-    "sendInitialEvents",
-    "timeoutSeconds",
-    "watch",
-];
+// Parameters of a query, parted by spaces.
+const WRITE: &str = "dryRun fieldManager fieldValidation";
+const PATCH: &str = "dryRun fieldManager fieldValidation force";
+const DELETE: &str = "dryRun gracePeriodSeconds orphanDependents propagationPolicy";
+const LIST: &str = "allowWatchBookmarks continue fieldSelector labelSelector limit resourceVersion \
+    resourceVersionMatch sendInitialEvents timeoutSeconds watch";
 
 /// All paths of a resource; `component` is the name of its schema.
 pub(super) fn of(served: &Served, component: &str) -> Map<String, Value> {
@@ -89,15 +80,15 @@ impl Kind<'_> {
             "update" => ("put", "put", WRITE, Some(self.written())),
             "patch" => ("patch", "patch", PATCH, Some(self.patched())),
             "delete" => ("delete", "delete", DELETE, None),
-            _ => ("get", "get", &[][..], None),
+            _ => ("get", "get", "", None),
         };
-        let parameter = |name: &&str| json!({"name": name, "in": "query", "schema": {"type": parameter_type(name)}});
+        let parameter = |name: &str| json!({"name": name, "in": "query", "schema": {"type": parameter_type(name)}});
         let answer = match verb {
             "list" => json!({"type": "object", "properties": {"items": {"type": "array", "items": self.schema()}}}),
             _ => self.schema(),
         };
         let mut operation = json!({
-            "parameters": parameters.iter().map(parameter).collect::<Vec<_>>(),
+            "parameters": parameters.split_terminator(' ').map(parameter).collect::<Vec<_>>(),
             "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": answer}}}},
             "x-kubernetes-action": action,
             "x-kubernetes-group-version-kind": self.kind,

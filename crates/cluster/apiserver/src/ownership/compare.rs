@@ -41,16 +41,9 @@ struct Walk {
     path: Vec<Element>,
 }
 
-/// Whether a place turned out to be a leaf, and so was recorded already.
-#[derive(PartialEq)]
-enum Seen {
-    AsLeaf,
-    Inside,
-}
-
 impl Walk {
     fn compare(&mut self, old: Option<&Value>, new: Option<&Value>, place: Place<'_>) {
-        let seen = match (old.map(|old| place.form(old)), new.map(|new| place.form(new))) {
+        let is_leaf = match (old.map(|old| place.form(old)), new.map(|new| place.form(new))) {
             (None, None) => return,
             (Some(form), None) | (None, Some(form)) => self.compare_as(form, old, new, place),
             (Some(before), Some(after)) if before == after => self.compare_as(after, old, new, place),
@@ -61,13 +54,14 @@ impl Walk {
             }
         };
         match (old, new) {
-            (None, _) if seen == Seen::Inside => self.comparison.added.insert(&self.path),
-            (_, None) if seen == Seen::Inside => self.comparison.removed.insert(&self.path),
+            (None, _) if !is_leaf => self.comparison.added.insert(&self.path),
+            (_, None) if !is_leaf => self.comparison.removed.insert(&self.path),
             (_, _) => {}
         }
     }
 
-    fn compare_as(&mut self, form: Form<'_>, old: Option<&Value>, new: Option<&Value>, place: Place<'_>) -> Seen {
+    /// Whether the place turned out to be a leaf, and so was recorded already.
+    fn compare_as(&mut self, form: Form<'_>, old: Option<&Value>, new: Option<&Value>, place: Place<'_>) -> bool {
         match form {
             Form::Leaf => self.leaf(old, new),
             Form::Map => {
@@ -76,7 +70,7 @@ impl Walk {
                     return self.leaf(old, new);
                 }
                 self.maps(before, after, place);
-                Seen::Inside
+                false
             }
             Form::Set | Form::Keyed(_) => {
                 let (before, after) = (old.and_then(Value::as_array), new.and_then(Value::as_array));
@@ -84,19 +78,19 @@ impl Walk {
                     return self.leaf(old, new);
                 }
                 self.lists(form, before, after, place);
-                Seen::Inside
+                false
             }
         }
     }
 
-    fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) -> Seen {
+    fn leaf(&mut self, old: Option<&Value>, new: Option<&Value>) -> bool {
         match (old, new) {
             (None, _) => self.comparison.added.insert(&self.path),
             (_, None) => self.comparison.removed.insert(&self.path),
             (Some(old), Some(new)) if old != new => self.comparison.modified.insert(&self.path),
             (Some(_), Some(_)) => {}
         }
-        Seen::AsLeaf
+        true
     }
 
     fn maps(&mut self, old: Option<&Map<String, Value>>, new: Option<&Map<String, Value>>, place: Place<'_>) {
@@ -111,15 +105,12 @@ impl Walk {
 
     fn lists(&mut self, form: Form<'_>, old: Option<&Vec<Value>>, new: Option<&Vec<Value>>, place: Place<'_>) {
         let mut items: BTreeMap<Element, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
-        for item in old.into_iter().flatten() {
-            if let Ok(element) = place.element(form, item) {
-                items.entry(element).or_default().0.push(item);
-            }
+        let known = |item| Some((place.element(form, item).ok()?, item));
+        for (element, item) in old.into_iter().flatten().filter_map(known) {
+            items.entry(element).or_default().0.push(item);
         }
-        for item in new.into_iter().flatten() {
-            if let Ok(element) = place.element(form, item) {
-                items.entry(element).or_default().1.push(item);
-            }
+        for (element, item) in new.into_iter().flatten().filter_map(known) {
+            items.entry(element).or_default().1.push(item);
         }
         for (element, (before, after)) in items {
             self.path.push(element);

@@ -95,26 +95,19 @@ pub(super) fn encode(managed: &Managed, object: &mut Value) {
 }
 
 fn encode_entry(owner: &Owner, owned: &Owned) -> Value {
-    let operation = match owner.operation {
-        Operation::Apply => "Apply",
-        Operation::Update => "Update",
-    };
-    let mut entry = Map::new();
-    let optional = [
-        ("manager", Some(&owner.manager).filter(|manager| !manager.is_empty())),
-        ("subresource", Some(&owner.subresource).filter(|subresource| !subresource.is_empty())),
-        ("time", owned.time.as_ref()),
-    ];
-    for (name, value) in optional {
-        if let Some(value) = value {
-            entry.insert(name.to_owned(), json!(value));
+    let mut entry = json!({
+        "operation": format!("{:?}", owner.operation),
+        "apiVersion": owned.api_version,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": owned.fields.print(),
+    });
+    let time = owned.time.as_deref().unwrap_or_default();
+    for (name, value) in [("manager", owner.manager.as_str()), ("subresource", &owner.subresource), ("time", time)] {
+        if !value.is_empty() {
+            entry[name] = value.into();
         }
     }
-    entry.insert("operation".to_owned(), json!(operation));
-    entry.insert("apiVersion".to_owned(), json!(owned.api_version));
-    entry.insert("fieldsType".to_owned(), json!("FieldsV1"));
-    entry.insert("fieldsV1".to_owned(), owned.fields.print());
-    Value::Object(entry)
+    entry
 }
 
 /// Takes the managed fields out of an object: they are never owned themselves.

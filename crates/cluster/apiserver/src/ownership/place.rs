@@ -106,17 +106,9 @@ impl<'a> Place<'a> {
                 return Err("associative list with keys may not have a null element".to_owned());
             }
             (Form::Keyed(_), _) => return Err("associative list with keys may not have non-map elements".to_owned()),
-            (Form::Set | Form::Leaf | Form::Map, Value::Object(_)) => {
-                return Err("associative list without keys has an element that's a map type".to_owned());
-            }
-            (Form::Set | Form::Leaf | Form::Map, Value::Array(_)) => {
-                return Err("not supported: associative list with lists as elements".to_owned());
-            }
-            (Form::Set | Form::Leaf | Form::Map, Value::Null) => {
-                return Err("associative list without keys has an element that's an explicit null".to_owned());
-            }
-            (Form::Set | Form::Leaf | Form::Map, Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
-                return Ok(Element::Value(Scalar::from(item)));
+            (_, Value::Bool(_) | Value::Number(_) | Value::String(_)) => return Ok(Element::Value(Scalar::from(item))),
+            (_, Value::Object(_) | Value::Array(_) | Value::Null) => {
+                return Err("associative list without keys may have scalar elements only".to_owned());
             }
         };
         let value_of = |key: &str| item.get(key).or_else(|| self.items().default_of(key)).map(Scalar::from);

@@ -94,20 +94,10 @@ pub(super) fn take_from_others(managed: &mut Managed, writer: Option<&Owner>, co
 
 /// What identifies an object or is the server's own: nobody owns it.
 pub(super) fn never_owned() -> FieldSet {
-    FieldSet::of(&[
-        "apiVersion",
-        "kind",
-        "metadata",
-        "metadata.name",
-        "metadata.namespace",
-        "metadata.creationTimestamp",
-        "metadata.selfLink",
-        "metadata.uid",
-        "metadata.clusterName",
-        "metadata.generation",
-        "metadata.managedFields",
-        "metadata.resourceVersion",
-    ])
+    let metadata = "name namespace creationTimestamp selfLink uid clusterName generation managedFields resourceVersion";
+    let metadata: Vec<String> = metadata.split(' ').map(|field| format!("metadata.{field}")).collect();
+    let whole = ["apiVersion", "kind", "metadata"];
+    FieldSet::of(&whole.into_iter().chain(metadata.iter().map(String::as_str)).collect::<Vec<_>>())
 }
 
 /// Keeps the number of updaters bounded: the oldest of a version become one owner, `ancient-changes`.

@@ -1,5 +1,7 @@
 //! What a label's key and value may look like, and how Kubernetes says that one does not.
 
+use crate::strategy::name::{SUBDOMAIN, is_label};
+
 const MAX_LENGTH: usize = 63;
 const MAX_PREFIX_LENGTH: usize = 253;
 const CHARACTERS: &str =
@@ -55,28 +57,16 @@ fn prefix_problems(prefix: &str) -> Vec<String> {
     if prefix.len() > MAX_PREFIX_LENGTH {
         problems.push(format!("must be no more than {MAX_PREFIX_LENGTH} bytes"));
     }
-    if !prefix.split('.').all(is_dns_label) {
-        let regex = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
-        problems.push(format!(
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
-             start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{regex}')"
-        ));
+    if !prefix.split('.').all(is_label) {
+        problems.push(SUBDOMAIN.to_owned());
     }
     problems
 }
 
 fn is_name(text: &str) -> bool {
-    starts_and_ends_with(text, |byte| byte.is_ascii_alphanumeric())
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-}
-
-fn is_dns_label(text: &str) -> bool {
-    let is_lower = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    starts_and_ends_with(text, is_lower) && text.bytes().all(|byte| is_lower(byte) || byte == b'-')
-}
-
-fn starts_and_ends_with(text: &str, allowed: impl Fn(u8) -> bool) -> bool {
-    text.bytes().next().is_some_and(&allowed) && text.bytes().last().is_some_and(&allowed)
+    let is_end = |character: char| character.is_ascii_alphanumeric();
+    let inside = |character: char| is_end(character) || "-_.".contains(character);
+    text.starts_with(is_end) && text.ends_with(is_end) && text.chars().all(inside)
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ pub(crate) fn webhooks(object: &mut Value) {
 
 /// A condition that cannot be evaluated would stop every write that it is asked about.
 pub(crate) fn validate_webhooks(object: &Value, errors: &mut Vec<FieldError>) {
-    let lists = object["webhooks"].as_array().into_iter().flatten().map(|webhook| &webhook["matchConditions"]);
+    let lists = object::list(object, "/webhooks").iter().map(|webhook| &webhook["matchConditions"]);
     for (webhook, conditions) in lists.enumerate() {
         for (index, condition) in conditions.as_array().into_iter().flatten().enumerate() {
             if let Some(why) = expression_problem(object::text(condition, "/expression")) {

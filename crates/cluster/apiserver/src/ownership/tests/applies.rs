@@ -253,7 +253,7 @@ fn what_cannot_be_applied_is_refused_in_kubernetes_words() {
             500,
             typed(
                 "errors:\n  \
-                 .metadata.finalizers: element 0: not supported: associative list with lists as elements\n  \
+                 .metadata.finalizers: element 0: associative list without keys may have scalar elements only\n  \
                  .metadata.labels: expected map, got &{x}\n  \
                  .metadata.ownerReferences: element 0: associative list with keys may not have non-map elements",
             ),
