@@ -15,7 +15,7 @@ use crate::status::{Result, Status};
 
 /// The documents of the kinds that were last asked about.
 #[derive(Default)]
-pub struct Descriptions(Mutex<(Vec<Arc<Served>>, Arc<OpenApi>)>);
+pub struct Descriptions(Mutex<Arc<OpenApi>>);
 
 impl Descriptions {
     pub fn answer(&self, kinds: &Kinds, method: &Method, path: &str, accept: &str) -> Result<Response<Body>> {
@@ -41,27 +41,23 @@ impl Descriptions {
                 return Ok(answer::bytes(StatusCode::OK, V2_PROTOBUF, Bytes::from_static(V2_AS_PROTOBUF)));
             }
             (["openapi", "v2"], _) => Some(openapi::v2_as_json()),
-            (["openapi", "v3"], _) => Some(self.documents(served).index()),
-            (["openapi", "v3", rest @ ..], _) => return self.document(served, &rest.join("/")),
+            (["openapi", "v3"], _) => Some(self.documents(&served).index()),
+            (["openapi", "v3", rest @ ..], _) => return self.document(&served, &rest.join("/")),
             _ => None,
         };
         found.map(|body| json(&body)).ok_or_else(Status::no_such_path)
     }
 
-    fn document(&self, served: Vec<Arc<Served>>, path: &str) -> Result<Response<Body>> {
+    fn document(&self, served: &[Arc<Served>], path: &str) -> Result<Response<Body>> {
         let documents = self.documents(served);
         let document = documents.document(path).ok_or_else(Status::no_such_path)?;
         Ok(answer::bytes(StatusCode::OK, "application/json", Bytes::from(document.body.clone())))
     }
 
-    fn documents(&self, served: Vec<Arc<Served>>) -> Arc<OpenApi> {
+    fn documents(&self, served: &[Arc<Served>]) -> Arc<OpenApi> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_same = last.0.len() == served.len() && last.0.iter().zip(&served).all(|(a, b)| Arc::ptr_eq(a, b));
-        if !is_same {
-            let documents = Arc::new(OpenApi::new(&served, &last.1));
-            *last = (served, documents);
-        }
-        last.1.clone()
+        *last = Arc::new(OpenApi::new(served, &last));
+        last.clone()
     }
 }
 

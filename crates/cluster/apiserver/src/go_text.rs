@@ -24,7 +24,11 @@ pub(crate) fn print_list(items: &[Value]) -> String {
 
 /// What Go's encoder writes: compact, keys sorted, and with `<`, `>` and `&` escaped.
 pub(crate) fn json(value: &Value) -> String {
-    value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+    escaped(&value.to_string())
+}
+
+pub(crate) fn escaped(json: &str) -> String {
+    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
 /// The name of the Go type that a decoded value has.

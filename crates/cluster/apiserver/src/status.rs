@@ -45,7 +45,7 @@ pub struct FieldError {
     pub detail: String,
 }
 
-/// The types of field errors, by the `reason` that `details.causes` carries.
+/// The types of field errors. The `reason` that `details.causes` carries is `FieldValue` and the variant's name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FieldErrorKind {
     Required,
@@ -56,21 +56,6 @@ pub enum FieldErrorKind {
     TypeInvalid,
     TooLong,
     TooMany,
-}
-
-impl FieldErrorKind {
-    fn reason(self) -> &'static str {
-        match self {
-            Self::Required => "FieldValueRequired",
-            Self::Invalid => "FieldValueInvalid",
-            Self::Duplicate => "FieldValueDuplicate",
-            Self::NotSupported => "FieldValueNotSupported",
-            Self::Forbidden => "FieldValueForbidden",
-            Self::TypeInvalid => "FieldValueTypeInvalid",
-            Self::TooLong => "FieldValueTooLong",
-            Self::TooMany => "FieldValueTooMany",
-        }
-    }
 }
 
 impl FieldError {
@@ -208,7 +193,7 @@ impl Status {
         let mut status = Self::new(422, "Invalid", format!("{qualified} \"{name}\" is invalid: {all}"));
         let causes: Vec<Value> = errors
             .iter()
-            .map(|error| json!({"reason": error.kind.reason(), "message": error.detail, "field": error.field}))
+            .map(|error| json!({"reason": format!("FieldValue{:?}", error.kind), "message": error.detail, "field": error.field}))
             .collect();
         status.details = json!({"name": name, "group": group, "kind": kind, "causes": causes});
         status

@@ -61,12 +61,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Create => "CREATE",
-            Self::Update => "UPDATE",
-            Self::Delete => "DELETE",
-        }
+    pub fn name(self) -> String {
+        format!("{self:?}").to_uppercase()
     }
 }
 

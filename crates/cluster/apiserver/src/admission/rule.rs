@@ -33,7 +33,7 @@ impl Rule {
             _ => true,
         };
         scope
-            && any(&self.operations, request.operation.name())
+            && any(&self.operations, &request.operation.name())
             && any(&self.api_groups, resource.group)
             && any(&self.api_versions, resource.version)
             && self.resources.iter().any(|wanted| {

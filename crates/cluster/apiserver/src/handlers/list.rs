@@ -27,12 +27,6 @@ impl Selector {
     }
 }
 
-/// Where the next page begins, and at which version of the store.
-struct Continue {
-    revision: u64,
-    after: Key,
-}
-
 impl Call {
     pub(super) fn list(&self) -> Result<Response<Body>> {
         let selector = self.selector()?;
@@ -41,10 +35,10 @@ impl Call {
         let (view, after) = match token {
             "" => (self.view_for_list()?, None),
             token => {
-                let page = self.decode_token(token)?;
+                let (revision, after) = self.decode_token(token)?;
                 let expired = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.";
-                let view = self.api.store.view_at(page.revision).ok_or_else(|| Status::expired(expired))?;
-                (view, Some(page.after))
+                let view = self.api.store.view_at(revision).ok_or_else(|| Status::expired(expired))?;
+                (view, Some(after))
             }
         };
         let (items, more) = self.page(&view, &selector, after, limit);
@@ -106,12 +100,13 @@ impl Call {
         metadata
     }
 
-    fn decode_token(&self, token: &str) -> Result<Continue> {
+    /// At which version of the store the next page is, and after which object.
+    fn decode_token(&self, token: &str) -> Result<(u64, Key)> {
         let refused = || Status::bad_request("continue key is not valid: it was not given by this server");
         let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| refused())?;
         let (revision, namespace, name): (u64, String, String) =
             serde_json::from_slice(&bytes).map_err(|_| refused())?;
-        Ok(Continue { revision, after: Key::new(self.resource.stored_as(), namespace, name) })
+        Ok((revision, Key::new(self.resource.stored_as(), namespace, name)))
     }
 
     pub(super) fn shown_list(&self, items: &[Arc<Value>], metadata: Value) -> Value {

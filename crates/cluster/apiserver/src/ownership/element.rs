@@ -17,46 +17,18 @@ pub enum Element {
     Index(i64),
 }
 
-/// A JSON value that tells one list item from another.
+/// A JSON value that tells one list item from another. Integers come first, in their order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scalar {
-    Integer(i64),
-    Text(String),
-    Boolean(bool),
-    /// Anything else, as JSON text: fractions are hardly ever keys.
-    Other(String),
+pub struct Scalar {
+    is_other: bool,
+    integer: i64,
+    json: String,
 }
 
 impl From<&Value> for Scalar {
     fn from(value: &Value) -> Self {
-        match value {
-            Value::String(text) => Self::Text(text.clone()),
-            Value::Bool(value) => Self::Boolean(*value),
-            Value::Number(number) => number.as_i64().map_or_else(|| Self::Other(number.to_string()), Self::Integer),
-            Value::Null | Value::Array(_) | Value::Object(_) => Self::Other(value.to_string()),
-        }
-    }
-}
-
-impl Scalar {
-    fn to_json(&self) -> String {
-        match self {
-            Self::Integer(number) => number.to_string(),
-            Self::Text(text) => go_text::json(&Value::from(text.as_str())),
-            Self::Boolean(value) => value.to_string(),
-            Self::Other(json) => json.clone(),
-        }
-    }
-}
-
-impl fmt::Display for Scalar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Integer(number) => write!(f, "{number}"),
-            Self::Text(text) => write!(f, "{text:?}"),
-            Self::Boolean(value) => write!(f, "{value}"),
-            Self::Other(json) => f.write_str(json),
-        }
+        let integer = value.as_i64();
+        Self { is_other: integer.is_none(), integer: integer.unwrap_or_default(), json: value.to_string() }
     }
 }
 
@@ -88,12 +60,11 @@ impl Element {
         match self {
             Self::Field(name) => format!("f:{name}"),
             Self::Key(fields) => {
-                let name = |name: &str| go_text::json(&Value::from(name));
                 let fields: Vec<String> =
-                    fields.iter().map(|(key, value)| format!("{}:{}", name(key), value.to_json())).collect();
-                format!("k:{{{}}}", fields.join(","))
+                    fields.iter().map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), value.json)).collect();
+                go_text::escaped(&format!("k:{{{}}}", fields.join(",")))
             }
-            Self::Value(value) => format!("v:{}", value.to_json()),
+            Self::Value(value) => format!("v:{}", go_text::escaped(&value.json)),
             Self::Index(index) => format!("i:{index}"),
         }
     }
@@ -105,10 +76,10 @@ impl fmt::Display for Element {
         match self {
             Self::Field(name) => write!(f, ".{name}"),
             Self::Key(fields) => {
-                let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={}", value.json)).collect();
                 write!(f, "[{}]", fields.join(","))
             }
-            Self::Value(value) => write!(f, "[={value}]"),
+            Self::Value(value) => write!(f, "[={}]", value.json),
             Self::Index(index) => write!(f, "[{index}]"),
         }
     }
