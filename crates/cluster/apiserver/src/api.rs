@@ -93,6 +93,7 @@ impl Api {
         };
         api.seed().await?;
         api.read_rules();
+        api.show_gathered_rules().await?;
         api.read_webhooks();
         api.read_definitions();
         Ok(Arc::new(api))
@@ -197,6 +198,7 @@ impl Api {
         let stored = self.store.commit(write).await?;
         if resource.ends_with(RBAC_GROUP) {
             self.read_rules();
+            self.show_gathered_rules().await?;
         } else if WEBHOOKS.contains(&&*resource) {
             self.read_webhooks();
         } else if *resource == *DEFINITIONS {
@@ -213,6 +215,34 @@ impl Api {
         let prefixes = kinds.map(|kind| Prefix::everywhere(format!("{kind}.{RBAC_GROUP}")));
         let objects = prefixes.iter().flat_map(|prefix| view.list(prefix, None, None));
         *rules = Arc::new(Rules::build(objects.map(|(_, stored)| &*stored.object)));
+    }
+
+    /// What an aggregated role gathers is shown in it, as Kubernetes' own controller writes it.
+    async fn show_gathered_rules(&self) -> std::result::Result<(), CommitError> {
+        let (rules, view) = (self.rules(), self.store.view());
+        for (key, stored) in view.list(&Prefix::everywhere(format!("clusterroles.{RBAC_GROUP}")), None, None) {
+            let aggregates = stored.object.get("aggregationRule").is_some();
+            let gathered = rules.shown_rules(&key.name).filter(|_| aggregates);
+            if let Some(gathered) = gathered.filter(|gathered| stored.object.get("rules") != Some(gathered)) {
+                let mut role = Value::clone(&stored.object);
+                role["rules"] = gathered;
+                self.commit_quietly(key, stored, Some(role)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A write of the server's own. Whoever changed the object meanwhile comes by here too, so nothing is lost.
+    pub(crate) async fn commit_quietly(
+        &self,
+        key: &Key,
+        seen: &Stored,
+        put: Option<Value>,
+    ) -> std::result::Result<(), CommitError> {
+        match self.store.commit(Write { key: key.clone(), expect: Expect::Revision(seen.revision), put }).await {
+            Ok(_) | Err(CommitError::Changed { .. } | CommitError::Exists(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     pub(crate) fn webhooks(&self) -> Arc<Webhooks> {

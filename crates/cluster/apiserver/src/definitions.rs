@@ -9,7 +9,7 @@ use crate::crd::{Definition, Version};
 use crate::discovery::{Served, Subresource};
 use crate::resource::{ALL_VERBS, Behaviour, Resource, STATUS_VERBS};
 use crate::selector::SelectableFields;
-use crate::store::{CommitError, Expect, Key, Prefix, Write};
+use crate::store::{CommitError, Key, Prefix};
 use crate::table::Printer;
 
 /// The resource that defines resources.
@@ -42,12 +42,7 @@ impl Api {
         }
         let mut object = Value::clone(&stored.object);
         object["status"] = status;
-        let write = Write { key: key.clone(), expect: Expect::Revision(stored.revision), put: Some(object) };
-        match self.store.commit(write).await {
-            // Whoever changed it meanwhile comes here too.
-            Ok(_) | Err(CommitError::Changed { .. } | CommitError::Exists(_)) => Ok(()),
-            Err(error) => Err(error),
-        }
+        self.commit_quietly(key, &stored, Some(object)).await
     }
 
     /// The kind is served no more, and its objects go with it.
@@ -56,11 +51,7 @@ impl Api {
         self.kinds.replace_custom(group, plural, Vec::new());
         let view = self.store.view();
         for (key, stored) in view.list(&Prefix::everywhere(key.name.clone()), None, None) {
-            let write = Write { key: key.clone(), expect: Expect::Revision(stored.revision), put: None };
-            match self.store.commit(write).await {
-                Ok(_) | Err(CommitError::Changed { .. } | CommitError::Exists(_)) => {}
-                Err(error) => return Err(error),
-            }
+            self.commit_quietly(key, stored, None).await?;
         }
         Ok(())
     }

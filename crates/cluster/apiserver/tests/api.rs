@@ -299,3 +299,20 @@ async fn a_condition_that_does_not_compile_is_refused() {
     assert_eq!(code, 422);
     assert!(message.contains("webhooks[0].matchConditions[0].expression: Invalid value: \"params.x\""), "{message}");
 }
+
+#[tokio::test]
+async fn an_aggregated_role_shows_what_it_gathers() {
+    let roles: Api<ClusterRole> = Api::all(client().await);
+    let rules = async || roles.get("view").await.unwrap().rules.unwrap_or_default();
+    let before = rules().await;
+    assert!(!before.is_empty());
+    let more: ClusterRole = serde_json::from_value(json!({
+        "metadata": {"name": "view-things", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
+        "rules": [{"apiGroups": ["example.com"], "resources": ["things"], "verbs": ["get"]}],
+    }))
+    .unwrap();
+    roles.create(&PostParams::default(), &more).await.unwrap();
+    assert_eq!(rules().await.len(), before.len() + 1);
+    roles.delete("view-things", &DeleteParams::default()).await.unwrap();
+    assert_eq!(rules().await, before);
+}
