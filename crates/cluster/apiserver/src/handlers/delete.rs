@@ -18,17 +18,13 @@ const TRIES: u32 = 64;
 struct Options {
     grace: Option<i64>,
     /// What becomes of dependents: a finalizer that the garbage collector acts upon, or none for "later".
-    propagation: Propagation,
+    propagation: Option<&'static str>,
     uid: String,
     version: String,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Propagation {
-    Background,
-    Foreground,
-    Orphan,
-}
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
 
 /// What a deletion comes to.
 enum Fate {
@@ -95,10 +91,10 @@ impl Call {
         };
         let orphans = sent["orphanDependents"].as_bool() == Some(true);
         let propagation = match named {
-            "Orphan" => Propagation::Orphan,
-            "" if orphans => Propagation::Orphan,
-            "Foreground" => Propagation::Foreground,
-            "" | "Background" => Propagation::Background,
+            "Orphan" => Some(ORPHAN),
+            "" if orphans => Some(ORPHAN),
+            "Foreground" => Some(FOREGROUND),
+            "" | "Background" => None,
             other => {
                 return Err(Status::bad_request(format!(
                     "propagationPolicy: Unsupported value: \"{other}\": supported values: \"Background\", \"Foreground\", \"Orphan\""
@@ -160,20 +156,17 @@ impl Call {
         let mut told = current.clone();
         let grace = self.grace(current, options);
         let metadata = object::metadata_mut(&mut told);
-        if !object::is_being_deleted(current) {
-            metadata.insert("deletionTimestamp".to_owned(), self.api.time_after(grace).into());
-            metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
-            if self.resource.behaviour.generation {
-                let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
-                metadata.insert("generation".to_owned(), (generation + 1).into());
-            }
-        } else if metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) > grace {
-            // Told again with less time: only ever sooner.
+        let number = |field: &str| current["metadata"][field].as_i64().unwrap_or(0);
+        let is_first = !object::is_being_deleted(current);
+        // Told again with less time: only ever sooner.
+        if is_first || number("deletionGracePeriodSeconds") > grace {
             metadata.insert("deletionTimestamp".to_owned(), self.api.time_after(grace).into());
             metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
         }
+        if is_first && self.resource.behaviour.generation {
+            metadata.insert("generation".to_owned(), (number("generation") + 1).into());
+        }
         let finalizers = self.finalizers_after(current, options);
-        let metadata = object::metadata_mut(&mut told);
         match finalizers.is_empty() {
             true => drop(metadata.remove("finalizers")),
             false => drop(metadata.insert("finalizers".to_owned(), finalizers.into())),
@@ -196,17 +189,12 @@ impl Call {
     }
 
     fn finalizers_after(&self, current: &Value, options: &Options) -> Vec<String> {
-        let (orphan, foreground) = ("orphan", "foregroundDeletion");
         let mut finalizers: Vec<String> = object::finalizers(current).map(str::to_owned).collect();
         if object::is_being_deleted(current) {
             return finalizers;
         }
-        finalizers.retain(|finalizer| finalizer != orphan && finalizer != foreground);
-        match options.propagation {
-            Propagation::Background => {}
-            Propagation::Foreground => finalizers.push(foreground.to_owned()),
-            Propagation::Orphan => finalizers.push(orphan.to_owned()),
-        }
+        finalizers.retain(|finalizer| finalizer != ORPHAN && finalizer != FOREGROUND);
+        finalizers.extend(options.propagation.map(str::to_owned));
         finalizers
     }
 }
