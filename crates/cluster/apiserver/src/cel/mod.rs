@@ -96,10 +96,12 @@ fn depth(expression: &IdedExpr) -> usize {
 
 /// The expressions that an expression is made of.
 fn parts(expression: &IdedExpr) -> Vec<&IdedExpr> {
-    let entry = |entry| match entry {
-        &EntryExpr::StructField(ref field) => vec![&field.value],
-        EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
-    };
+    fn entry(entry: &EntryExpr) -> Vec<&IdedExpr> {
+        match entry {
+            EntryExpr::StructField(field) => vec![&field.value],
+            EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+        }
+    }
     match &expression.expr {
         Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => Vec::new(),
         Expr::Select(select) => vec![&*select.operand],
@@ -114,10 +116,12 @@ fn parts(expression: &IdedExpr) -> Vec<&IdedExpr> {
 }
 
 fn parts_mut(expression: &mut IdedExpr) -> Vec<&mut IdedExpr> {
-    let entry = |entry| match entry {
-        &mut EntryExpr::StructField(ref mut field) => vec![&mut field.value],
-        EntryExpr::MapEntry(entry) => vec![&mut entry.key, &mut entry.value],
-    };
+    fn entry(entry: &mut EntryExpr) -> Vec<&mut IdedExpr> {
+        match entry {
+            EntryExpr::StructField(field) => vec![&mut field.value],
+            EntryExpr::MapEntry(entry) => vec![&mut entry.key, &mut entry.value],
+        }
+    }
     match &mut expression.expr {
         Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => Vec::new(),
         Expr::Select(select) => vec![&mut *select.operand],
