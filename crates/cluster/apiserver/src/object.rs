@@ -79,6 +79,14 @@ pub fn metadata_mut(object: &mut Value) -> &mut Map<String, Value> {
     map_mut(map_mut(object).entry("metadata").or_insert(Value::Null))
 }
 
+/// Makes a field of `object` what it is in `other`: absent if it is absent there.
+pub fn copy_field(object: &mut Value, other: &Value, field: &str) {
+    match other.get(field) {
+        Some(value) => map_mut(object).insert(field.to_owned(), value.clone()),
+        None => map_mut(object).remove(field),
+    };
+}
+
 /// The value as a JSON object, replaced by an empty one if it is anything else.
 pub fn map_mut(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {

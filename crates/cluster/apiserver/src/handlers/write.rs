@@ -246,47 +246,30 @@ impl Call {
         }
         let kept = "name namespace uid creationTimestamp deletionTimestamp deletionGracePeriodSeconds generation \
             resourceVersion";
+        object::metadata_mut(new);
         for field in kept.split(' ') {
-            let kept = current.pointer(&format!("/metadata/{field}")).cloned();
-            let metadata = object::metadata_mut(new);
-            match kept {
-                Some(value) => metadata.insert(field.to_owned(), value),
-                None => metadata.remove(field),
-            };
+            object::copy_field(&mut new["metadata"], &current["metadata"], field);
         }
         if self.resource.behaviour.gets_address && new["spec"]["type"] != "ExternalName" {
             for field in ["clusterIP", "clusterIPs"] {
                 fill(&mut new["spec"], field, current["spec"][field].clone());
             }
         }
-        let map = object::map_mut(new);
         if !self.resource.has_status {
             return Ok(());
         }
         match part {
             Part::All => {}
-            Part::Main => match current.get("status") {
-                Some(status) => drop(map.insert("status".to_owned(), status.clone())),
-                None => drop(map.remove("status")),
-            },
+            Part::Main => object::copy_field(new, current, "status"),
             // Of a write to status only status counts; built-in kinds take what stands in metadata too.
             Part::Status => {
-                let (status, metadata) = (map.remove("status"), map.remove("metadata"));
-                *new = current.clone();
-                if let (Some(mut metadata), false) = (metadata, self.resource.is_custom()) {
+                let mut sent = std::mem::replace(new, current.clone());
+                object::copy_field(new, &sent, "status");
+                if !self.resource.is_custom() {
                     for field in self.resource.behaviour.status_keeps {
-                        match current["metadata"].get(*field) {
-                            Some(kept) => {
-                                drop(object::map_mut(&mut metadata).insert((*field).to_owned(), kept.clone()))
-                            }
-                            None => drop(object::map_mut(&mut metadata).remove(*field)),
-                        }
+                        object::copy_field(&mut sent["metadata"], &current["metadata"], field);
                     }
-                    object::map_mut(new).insert("metadata".to_owned(), metadata);
-                }
-                match status {
-                    Some(status) => drop(object::map_mut(new).insert("status".to_owned(), status)),
-                    None => drop(object::map_mut(new).remove("status")),
+                    object::copy_field(new, &sent, "metadata");
                 }
             }
         }

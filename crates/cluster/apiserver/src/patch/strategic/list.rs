@@ -16,10 +16,10 @@ pub(super) fn merge_key(schema: &Schema) -> Option<&str> {
 }
 
 pub(super) fn merge(live: Vec<Value>, patch: &[Value], schema: &Schema) -> Result<Vec<Value>> {
-    let key = match &schema.patch {
-        PatchStrategy::Merge { key, retain_keys: _ } => key.as_deref(),
-        PatchStrategy::Plain | PatchStrategy::RetainKeys | PatchStrategy::Replace => return Ok(patch.to_vec()),
-    };
+    if !matches!(schema.patch, PatchStrategy::Merge { .. }) {
+        return Ok(patch.to_vec());
+    }
+    let key = merge_key(schema);
     if live.is_empty() && patch.is_empty() {
         return Ok(live);
     }

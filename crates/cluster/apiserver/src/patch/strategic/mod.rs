@@ -183,8 +183,9 @@ fn merge_ordered_lists<'a>(
             (None, Some(patched)) => patched.iter().filter_map(without_directives).collect(),
             (Some(live), Some(patched)) => list::merge(live.clone(), patched, schema)?,
         };
-        list::check_types(live.map_or(&[], Vec::as_slice), patched.map_or(&[], Vec::as_slice))?;
-        let live = live_order(live.map_or(&[], Vec::as_slice), patched.map_or(&[], Vec::as_slice), merge_key);
+        let (live, patched) = (live.map_or(&[][..], Vec::as_slice), patched.map_or(&[][..], Vec::as_slice));
+        list::check_types(live, patched)?;
+        let live = live_order(live, patched, merge_key);
         let mut ordered = Value::Array(order::arrange(merged, wanted, &live, merge_key)?);
         drop_nulls(&mut ordered);
         original.insert(name.to_owned(), ordered);
