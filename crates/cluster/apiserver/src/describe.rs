@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::accept::{Form, asked_form};
 use crate::answer::{self, Body};
 use crate::discovery::{self, Served};
-use crate::openapi::{self, OpenApi, V2_AS_PROTOBUF, V2_PROTOBUF};
+use crate::openapi::{self, ASKS_FOR_PROTOBUF, OpenApi, V2_AS_PROTOBUF, V2_PROTOBUF};
 use crate::resource::Kinds;
 use crate::status::{Result, Status};
 
@@ -37,7 +37,7 @@ impl Descriptions {
             (["api", version], _) => discovery::resource_list(&served, "", version),
             (["apis", group], _) => discovery::group(&served, group),
             (["apis", group, version], _) => discovery::resource_list(&served, group, version),
-            (["openapi", "v2"], _) if accept.contains(V2_PROTOBUF) => {
+            (["openapi", "v2"], _) if accept.contains(ASKS_FOR_PROTOBUF) => {
                 return Ok(answer::bytes(StatusCode::OK, V2_PROTOBUF, Bytes::from_static(V2_AS_PROTOBUF)));
             }
             (["openapi", "v2"], _) => Some(openapi::v2_as_json()),

@@ -316,3 +316,15 @@ async fn an_aggregated_role_shows_what_it_gathers() {
     roles.delete("view-things", &DeleteParams::default()).await.unwrap();
     assert_eq!(rules().await, before);
 }
+
+/// kubectl checks a file with `kind: List` by this document, and refuses the file if it gets JSON.
+#[tokio::test]
+async fn openapi_v2_comes_as_the_protobuf_that_kubectl_asks_for() {
+    let client = client().await;
+    for version in ["v2@v1.0", "v2.v1.0"] {
+        let form = format!("application/com.github.proto-openapi.spec.{version}+protobuf");
+        let request = http::Request::get("/openapi/v2").header("accept", form).body(Vec::new().into()).unwrap();
+        let answer = client.send(request).await.unwrap();
+        assert!(answer.headers()["content-type"].to_str().unwrap().ends_with("protobuf"), "{version}");
+    }
+}

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-pub use v2::{V2_AS_PROTOBUF, V2_PROTOBUF, v2_as_json};
+pub use v2::{ASKS_FOR_PROTOBUF, V2_AS_PROTOBUF, V2_PROTOBUF, v2_as_json};
 
 use crate::discovery::Served;
 use components::Components;

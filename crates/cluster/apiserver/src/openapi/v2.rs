@@ -5,7 +5,9 @@
 
 use serde_json::{Value, json};
 
-/// The content type of [`V2_AS_PROTOBUF`]; kubectl asks for nothing else.
+/// How every way of asking for [`V2_AS_PROTOBUF`] begins; kubectl asks for nothing else. Older ones write `v2@v1.0`.
+pub const ASKS_FOR_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2";
+
 pub const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// [`v2_as_json`] as a message of gnostic's: `swagger` is field 1, `info` field 2 (`title` 1, `version` 2).
