@@ -25,7 +25,7 @@ use crate::request::{self, Query, Target};
 use crate::resource::{Kinds, Resource};
 use crate::sessions::Sessions;
 use crate::status::{Result, Status};
-use crate::store::{CommitError, Expect, Key, Prefix, Store, Stored, View, Write};
+use crate::store::{CommitError, Expect, Key, Prefix, Store, Stored, Write};
 use crate::table::Include;
 
 /// The kinds that webhooks are configured by.
@@ -163,19 +163,19 @@ impl Api {
         let user = match presented.strip_prefix("Bearer ") {
             None => User::anonymous(),
             Some(token) => {
-                let view = self.store.view();
-                let lookup =
-                    |resource: &str, namespace: &str, name: &str| self.looked_up(&view, resource, namespace, name);
                 let now = self.now().as_second();
-                self.tokens.authenticate(token, now, &lookup).map_err(|_| Status::unauthorized())?
+                self.tokens.authenticate(token, now, &self.lookup()).map_err(|_| Status::unauthorized())?
             }
         };
         impersonation::acting_user(&self.rules(), user, &request.headers)
     }
 
     /// What tokens are bound to, as it is stored.
-    pub(crate) fn looked_up(&self, view: &View, resource: &str, namespace: &str, name: &str) -> Option<Value> {
-        view.get(&Key::new(resource, namespace, name)).map(|stored| Value::clone(&stored.object))
+    pub(crate) fn lookup(&self) -> impl Fn(&str, &str, &str) -> Option<Value> {
+        let view = self.store.view();
+        move |resource, namespace, name| {
+            view.get(&Key::new(resource, namespace, name)).map(|stored| Value::clone(&stored.object))
+        }
     }
 
     /// From now on pods run: this is the way into them.

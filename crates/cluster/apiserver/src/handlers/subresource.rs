@@ -67,11 +67,9 @@ impl Call {
     /// `serviceaccounts/NAME/token`: a token of the account.
     pub(super) fn token(&self) -> Result<Response<Body>> {
         let request = body::object(&self.content_type, &self.body)?;
-        let view = self.api.store.view();
-        let lookup = |resource: &str, namespace: &str, name: &str| self.api.looked_up(&view, resource, namespace, name);
         let now = self.api.now().as_second();
         let (namespace, name) = (&self.target.namespace, &self.target.name);
-        let answered = self.api.tokens.request(namespace, name, request, now, &lookup)?;
+        let answered = self.api.tokens.request(namespace, name, request, now, &self.api.lookup())?;
         Ok(answer::json(StatusCode::CREATED, &answered))
     }
 }

@@ -93,9 +93,11 @@ impl Call {
             if insists {
                 return Err(Status::modified_meanwhile(self.resource.group_resource(), &key.name));
             }
-            let pinned = self.pins_version(&new, &current.object);
+            // What the client did not say was copied from the current object.
+            let pinned = self.client_pins && !version.is_empty();
             let new = self.prepare_change(part, new, &current.object).await?;
-            if same(&new, &current.object) {
+            // Kubernetes stores nothing then, and no watcher wakes.
+            if new == *current.object {
                 return Ok(current);
             }
             if self.dry_run {
@@ -112,11 +114,6 @@ impl Call {
             }
         }
         Err(Status::modified_meanwhile(self.resource.group_resource(), &key.name))
-    }
-
-    /// Whether the client said which version it changes. What it did not say was copied from the current object.
-    fn pins_version(&self, new: &Value, current: &Value) -> bool {
-        self.client_pins && object::resource_version(new) == object::resource_version(current)
     }
 
     async fn prepare_change(&self, part: Part, mut new: Value, current: &Value) -> Result<Value> {
@@ -450,11 +447,6 @@ impl Call {
         let name = self.target.namespace.as_str();
         self.api.store.view().get(&Key::new("namespaces", "", name)).map(|stored| stored.object)
     }
-}
-
-/// Nothing changed but perhaps when fields were last written: Kubernetes stores nothing then, and no watcher wakes.
-fn same(new: &Value, current: &Value) -> bool {
-    new == current
 }
 
 /// An object that waits for nothing any more: told to go, held by no finalizer, no time left.
