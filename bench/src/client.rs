@@ -97,7 +97,11 @@ impl Connection {
             .header(CONTENT_TYPE, "application/json")
             .body(Full::new(body))
             .context("a request of plain text")?;
-        let answered = timeout(DEADLINE, self.sender.send_request(request)).await;
+        let answered = timeout(DEADLINE, async {
+            self.sender.ready().await?;
+            self.sender.send_request(request).await
+        })
+        .await;
         let response = answered.with_context(|| format!("no answer to {what} after {DEADLINE:?}"))?;
         let response = response.with_context(|| format!("failed to send {what}"))?;
         let status = response.status();
