@@ -70,19 +70,7 @@ impl Binaries {
             build(layout, &Module { folder: folder.to_owned(), packages, linker_flags })
         };
         Ok(Self {
-            kubernetes: built(
-                &version.module(),
-                &[
-                    "k8s.io/kubernetes/cmd/kube-apiserver",
-                    "k8s.io/kubernetes/cmd/kube-controller-manager",
-                    "k8s.io/kubernetes/cmd/kube-scheduler",
-                    "k8s.io/kubernetes/cmd/kube-proxy",
-                    "k8s.io/kubernetes/cmd/kubelet",
-                    "k8s.io/kubernetes/cmd/kubectl",
-                    ETCD,
-                ],
-                version.linker_flags(),
-            )?,
+            kubernetes: kubernetes(layout, version)?,
             snapshotter: built(
                 "csi-snapshotter",
                 &["github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller", SNAPSHOTTER],
@@ -135,6 +123,20 @@ impl Binaries {
     pub(super) fn registrar(&self) -> PathBuf {
         self.registrar.join("csi-registrar")
     }
+}
+
+/// The folder of Kubernetes' own programs and of etcd, built if it is not in the cache.
+pub(super) fn kubernetes(layout: &Layout, version: &Version) -> Result<PathBuf> {
+    let packages = &[
+        "k8s.io/kubernetes/cmd/kube-apiserver",
+        "k8s.io/kubernetes/cmd/kube-controller-manager",
+        "k8s.io/kubernetes/cmd/kube-scheduler",
+        "k8s.io/kubernetes/cmd/kube-proxy",
+        "k8s.io/kubernetes/cmd/kubelet",
+        "k8s.io/kubernetes/cmd/kubectl",
+        ETCD,
+    ];
+    build(layout, &Module { folder: version.module(), packages, linker_flags: version.linker_flags() })
 }
 
 fn build(layout: &Layout, module: &Module) -> Result<PathBuf> {

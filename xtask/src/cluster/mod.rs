@@ -31,6 +31,7 @@ use clap::Subcommand;
 use rustix::fs::{FlockOperation, flock};
 
 use layout::Layout;
+use version::{DEFAULT_MINOR, Version};
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -46,6 +47,8 @@ pub(crate) enum Command {
     Status,
     /// Prints the `export` lines that point kubectl and the tests at the cluster
     Env,
+    /// Builds Kubernetes' programs and etcd if they are not in the cache, and prints their folder
+    Programs,
     /// Writes the images of the tests as archives, for `boathook image load`
     Images {
         /// The folder they are written into
@@ -59,26 +62,37 @@ pub(crate) fn run(command: Command) -> Result<ExitCode> {
     let layout = Layout::from_environment()?;
     match command {
         Command::Up { kubernetes } => {
+            be_root()?;
             let _lock = lock(&layout)?;
             up::up(layout, kubernetes.as_deref())?;
         }
         Command::Down => {
+            be_root()?;
             let _lock = lock(&layout)?;
             down::down(&layout)?;
         }
         Command::Status => return status::status(&layout),
         Command::Env => status::env(&layout)?,
+        Command::Programs => {
+            let _lock = lock(&layout)?;
+            let version = Version::pinned(&layout.sources, DEFAULT_MINOR)?;
+            println!("{}", binaries::kubernetes(&layout, &version)?.display());
+        }
         Command::Images { dir } => images::save(&layout, &dir)?,
         Command::Door(door) => door.serve()?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// One `up` or `down` at a time, and only as root. Held until the file is closed.
-fn lock(layout: &Layout) -> Result<File> {
+fn be_root() -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         bail!("a kubelet and containerd need root: run this as root");
     }
+    Ok(())
+}
+
+/// One at a time of those that build, start or end. Held until the file is closed.
+fn lock(layout: &Layout) -> Result<File> {
     files::folder(&layout.cache)?;
     let path = layout.cache.join("cluster.lock");
     let file = File::create(&path).with_context(|| format!("failed to open `{}`", path.display()))?;

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::try_join_all;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use hyper::upgrade::OnUpgrade;
 use jiff::{SignedDuration, Timestamp};
@@ -99,25 +100,29 @@ impl Api {
         Ok(Arc::new(api))
     }
 
-    /// Namespaces and roles that every cluster has. What is there already stays as it is.
+    /// Namespaces and roles that every cluster has. What is there already stays as it is. All at once: they share the
+    /// fsyncs that a fresh cluster would otherwise wait for one after the other.
     async fn seed(&self) -> std::result::Result<(), CommitError> {
         let namespaces = ["default", "kube-system", "kube-public", "kube-node-lease"];
         let namespace = |name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        for mut object in namespaces.into_iter().map(namespace).chain(bootstrap::objects()) {
-            let (version, kind) = (crate::object::api_version(&object), crate::object::kind(&object));
-            let Some(resource) = self.kinds.of_kind(version, kind) else { continue };
-            let (uid, now) = (random::uid(), self.time_after(0));
-            let metadata = crate::object::metadata_mut(&mut object);
-            metadata.insert("uid".to_owned(), uid.into());
-            metadata.insert("creationTimestamp".to_owned(), now.into());
-            (resource.behaviour.default)(&mut object);
-            let key = Key::new(resource.stored_as(), "", crate::object::name(&object));
-            match self.store.commit(Write { key, expect: Expect::Absent, put: Some(object) }).await {
-                Ok(_) | Err(CommitError::Exists(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let objects = namespaces.into_iter().map(namespace).chain(bootstrap::objects());
+        try_join_all(objects.map(|object| self.seed_one(object))).await?;
         Ok(())
+    }
+
+    async fn seed_one(&self, mut object: Value) -> std::result::Result<(), CommitError> {
+        let (version, kind) = (crate::object::api_version(&object), crate::object::kind(&object));
+        let Some(resource) = self.kinds.of_kind(version, kind) else { return Ok(()) };
+        let (uid, now) = (random::uid(), self.time_after(0));
+        let metadata = crate::object::metadata_mut(&mut object);
+        metadata.insert("uid".to_owned(), uid.into());
+        metadata.insert("creationTimestamp".to_owned(), now.into());
+        (resource.behaviour.default)(&mut object);
+        let key = Key::new(resource.stored_as(), "", crate::object::name(&object));
+        match self.store.commit(Write { key, expect: Expect::Absent, put: Some(object) }).await {
+            Ok(_) | Err(CommitError::Exists(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Answers any request; a refusal is an answer too.

@@ -37,6 +37,10 @@ impl Webhooks {
         webhooks
     }
 
+    pub fn can_mutate(&self) -> bool {
+        !self.mutating.is_empty()
+    }
+
     /// The object as the mutating webhooks make it. `object` stands for the request's (`Null` where there is none);
     /// `namespace` is the request's stored Namespace. What comes back must be defaulted and checked again.
     pub async fn mutate(
@@ -46,7 +50,7 @@ impl Webhooks {
         namespace: Option<&Value>,
     ) -> Result<(Value, Vec<Warning>)> {
         let mut warnings = Vec::new();
-        if self.mutating.is_empty() || is_exempt(request) {
+        if !self.can_mutate() || is_exempt(request) {
             return Ok((object, warnings));
         }
         let sent = review::request(request);

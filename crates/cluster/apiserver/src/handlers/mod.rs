@@ -148,11 +148,10 @@ impl Call {
 
     /// One object, in the form that was asked for.
     pub(crate) fn shown(&self, code: http::StatusCode, object: &Arc<Value>) -> Response<Body> {
-        let body = match self.form {
-            Form::Table => self.resource.printer.one(object, self.include, self.api.now()),
-            Form::PartialObjectMetadata => metadata_only::partial(object),
-            Form::Plain | Form::AggregatedDiscovery(_) => Value::clone(object),
-        };
-        answer::json(code, &body)
+        match self.form {
+            Form::Table => answer::json(code, &self.resource.printer.one(object, self.include, self.api.now())),
+            Form::PartialObjectMetadata => answer::json(code, &metadata_only::partial(object)),
+            Form::Plain | Form::AggregatedDiscovery(_) => answer::json(code, object),
+        }
     }
 }

@@ -96,20 +96,15 @@ impl Call {
     /// A watch from a version that is gone answers at once, as an event, and ends.
     fn too_old(&self, version: u64) -> Response<Body> {
         let status = Status::expired(format!("too old resource version: {version}"));
-        answer::bytes(
-            http::StatusCode::OK,
-            "application/json",
-            line(&json!({"type": "ERROR", "object": status.body()})),
-        )
+        answer::bytes(http::StatusCode::OK, "application/json", line("ERROR", &status.body()))
     }
 
     fn event(&self, kind: &str, object: &Value, is_first: bool) -> Bytes {
-        let object = match self.form {
-            Form::Plain | Form::AggregatedDiscovery(_) => object.clone(),
-            Form::PartialObjectMetadata => metadata_only::partial(object),
-            Form::Table => self.resource.printer.event(object, self.include, self.api.now(), is_first),
-        };
-        line(&json!({"type": kind, "object": object}))
+        match self.form {
+            Form::Plain | Form::AggregatedDiscovery(_) => line(kind, object),
+            Form::PartialObjectMetadata => line(kind, &metadata_only::partial(object)),
+            Form::Table => line(kind, &self.resource.printer.event(object, self.include, self.api.now(), is_first)),
+        }
     }
 
     fn bookmark(&self, revision: u64, annotations: Option<Value>) -> Bytes {
@@ -119,7 +114,7 @@ impl Call {
         }
         let object =
             json!({"kind": self.resource.kind, "apiVersion": self.resource.api_version(), "metadata": metadata});
-        line(&json!({"type": "BOOKMARK", "object": object}))
+        line("BOOKMARK", &object)
     }
 }
 
@@ -140,7 +135,7 @@ impl Watching {
                 Ok(Err(_)) => {
                     self.over = true;
                     let status = Status::expired("too old resource version: the watch fell behind");
-                    return Some(line(&json!({"type": "ERROR", "object": status.body()})));
+                    return Some(line("ERROR", &status.body()));
                 }
                 Err(_) if Instant::now() >= self.end => self.over = true,
                 Err(_) => {
@@ -169,8 +164,7 @@ impl Watching {
     }
 }
 
-fn line(value: &Value) -> Bytes {
-    let mut text = value.to_string();
-    text.push('\n');
-    Bytes::from(text)
+fn line(kind: &str, object: &Value) -> Bytes {
+    // The object is written out as it stands: a hundred watchers make no hundred copies of it.
+    Bytes::from(format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n"))
 }

@@ -399,6 +399,9 @@ impl Call {
 
     async fn mutate(&self, operation: Operation, object: Value, old: Option<&Value>) -> Result<Value> {
         let webhooks = self.api.webhooks();
+        if !webhooks.can_mutate() {
+            return Ok(object);
+        }
         let namespace = self.namespace_object();
         let sent = object.clone();
         let request = self.admission(operation, Some(&sent), old);
