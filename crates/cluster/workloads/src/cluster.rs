@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{
-    ConfigMap, Endpoints, Namespace, PersistentVolume, PersistentVolumeClaim, Pod, Service, ServiceAccount,
+    ConfigMap, Endpoints, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -23,6 +23,7 @@ pub(crate) struct Cluster {
     pub(crate) storage: Storage,
     /// The certificate of each namespace's `kube-root-ca.crt`.
     pub(crate) root_ca: String,
+    pub(crate) nodes: Arc<Cache<Node>>,
     pub(crate) pods: Arc<Cache<Pod>>,
     pub(crate) sets: Arc<Cache<ReplicaSet>>,
     pub(crate) deployments: Arc<Cache<Deployment>>,

@@ -20,6 +20,7 @@ pub mod pod;
 pub mod quantity;
 mod queue;
 mod replica_set;
+mod scheduler;
 mod snapshot;
 mod volume;
 mod write;
@@ -60,6 +61,7 @@ pub async fn run(client: Client, options: Options) -> Error {
         events,
         storage: Storage { data_dir: options.data_dir },
         root_ca: options.root_ca,
+        nodes: tasks.follow(Config::default()),
         pods: tasks.follow(Config::default()),
         sets: tasks.follow(Config::default()),
         deployments: tasks.follow(Config::default()),
@@ -92,6 +94,7 @@ pub async fn run(client: Client, options: Options) -> Error {
     tasks.start("garbage collector", garbage::Controller::run(cluster.clone()));
     tasks.start("volume", volume::Controller::run(cluster.clone()));
     tasks.start("snapshot", snapshot::Controller::run(cluster.clone()));
+    tasks.start("scheduler", scheduler::run(cluster.clone()));
     tasks.start("endpoints", endpoints::run(cluster));
     tasks.first_to_end().await
 }

@@ -19,6 +19,12 @@ pub(crate) fn node(pod: &Pod) -> &str {
     pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default()
 }
 
+/// The names of the claims that it uses.
+pub(crate) fn claims(pod: &Pod) -> impl Iterator<Item = &str> {
+    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    volumes.filter_map(|volume| volume.persistent_volume_claim.as_ref().map(|claim| claim.claim_name.as_str()))
+}
+
 /// Whether the condition Ready is true, and if so since when (none: it does not say).
 pub(crate) fn ready(pod: &Pod) -> Option<Option<Timestamp>> {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());

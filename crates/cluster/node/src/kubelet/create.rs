@@ -27,14 +27,14 @@ pub(super) async fn container_spec(
     let image_env = image.config.env.as_deref().unwrap_or_default();
     let mut variables = sources.variables(container, image_env).await?;
     let (uid, gid, groups) = identity(pod, container, image)?;
-    let defaults = [("PATH", PATH.to_owned()), ("HOSTNAME", hostname.clone()), ("HOME", home(&image.root, uid))];
+    let terminal = container.tty == Some(true);
+    let mut defaults =
+        vec![("PATH", PATH.to_owned()), ("HOSTNAME", hostname.clone()), ("HOME", home(&image.root, uid))];
+    defaults.extend(terminal.then(|| ("TERM", "xterm".to_owned())));
     for (name, value) in defaults {
         if variables.get(name).is_none() {
             variables.set(name, value);
         }
-    }
-    if container.tty == Some(true) && variables.get("TERM").is_none() {
-        variables.set("TERM", "xterm".to_owned());
     }
     let mut mounts = mounts(container, volumes, &variables)?;
     let message_path = container.termination_message_path.as_deref().unwrap_or("/dev/termination-log");
@@ -57,15 +57,7 @@ pub(super) async fn container_spec(
         read_only_root: context.and_then(|context| context.read_only_root_filesystem) == Some(true),
         mounts,
         hostname,
-        process: Process {
-            argv,
-            env: variables.into_pairs(),
-            cwd: cwd.into(),
-            uid,
-            gid,
-            groups,
-            terminal: container.tty == Some(true),
-        },
+        process: Process { argv, env: variables.into_pairs(), cwd: cwd.into(), uid, gid, groups, terminal },
     })
 }
 
@@ -79,24 +71,29 @@ pub(super) fn hostname(pod: &Pod) -> String {
 
 /// User, group and further groups: of the container, of the pod, of the image, in this order.
 fn identity(pod: &Pod, container: &Container, image: &Image) -> Result<(u32, u32, Vec<u32>), ConfigError> {
-    let of_container = container.security_context.as_ref();
-    let of_pod = pod.pod_spec().security_context.as_ref();
+    let own = container.security_context.clone().unwrap_or_default();
+    let shared = pod.pod_spec().security_context.clone().unwrap_or_default();
     let id = |id: i64| u32::try_from(id).ok();
-    let user = of_container.and_then(|c| c.run_as_user).or_else(|| of_pod.and_then(|p| p.run_as_user)).and_then(id);
-    let group = of_container.and_then(|c| c.run_as_group).or_else(|| of_pod.and_then(|p| p.run_as_group)).and_then(id);
-    let not_root = of_container.and_then(|c| c.run_as_non_root).or_else(|| of_pod.and_then(|p| p.run_as_non_root));
     let (image_user, image_group) = image_identity(image)?;
-    let user = user.unwrap_or(image_user);
-    if not_root == Some(true) && user == 0 {
+    let user = own.run_as_user.or(shared.run_as_user).and_then(id).unwrap_or(image_user);
+    let group = own.run_as_group.or(shared.run_as_group).and_then(id).unwrap_or(image_group);
+    if own.run_as_non_root.or(shared.run_as_non_root) == Some(true) && user == 0 {
         let (described, name) = (pod.described(), &container.name);
         let what = "container has runAsNonRoot and image will run as root";
         return Err(ConfigError(format!("{what} (pod: \"{described}\", container: {name})")));
     }
-    let group = group.unwrap_or(image_group);
-    let mut groups: Vec<u32> =
-        of_pod.iter().flat_map(|p| p.supplemental_groups.iter().flatten().copied().filter_map(id)).collect();
-    groups.extend(of_pod.and_then(|p| p.fs_group).and_then(id));
-    Ok((user, group, groups))
+    let groups = shared.supplemental_groups.into_iter().flatten().chain(shared.fs_group);
+    Ok((user, group, groups.filter_map(id).collect()))
+}
+
+/// The lines of the image's own /etc/passwd, in fields.
+fn passwd(root: &RootFiles) -> Vec<Vec<String>> {
+    let path = match root {
+        RootFiles::Host => PathBuf::from("/etc/passwd"),
+        RootFiles::Directory(root) => root.join("etc/passwd"),
+    };
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().map(|line| line.split(':').map(str::to_owned).collect()).collect()
 }
 
 /// The image's `User`: numbers, or names of its own /etc/passwd.
@@ -106,28 +103,17 @@ fn image_identity(image: &Image) -> Result<(u32, u32), ConfigError> {
     if user.is_empty() {
         return Ok((0, 0));
     }
-    let file = |name: &str| match &image.root {
-        RootFiles::Host => PathBuf::from("/etc").join(name),
-        RootFiles::Directory(root) => root.join("etc").join(name),
-    };
-    let passwd = std::fs::read_to_string(file("passwd")).unwrap_or_default();
-    let entry = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    let entry = entry.into_iter().find(|fields| fields.len() > 3 && (fields[0] == user || fields[2] == user));
-    let uid = user.parse().ok().or_else(|| entry.as_ref()?[2].parse().ok());
-    let uid =
-        uid.ok_or_else(|| ConfigError(format!("unable to find user {user}: no matching entries in passwd file")))?;
+    let entries = passwd(&image.root);
+    let entry = entries.iter().find(|fields| fields.len() > 3 && (fields[0] == user || fields[2] == user));
+    let uid = user.parse().ok().or_else(|| entry?[2].parse().ok());
+    let missing = || ConfigError(format!("unable to find user {user}: no matching entries in passwd file"));
     let gid = if group.is_empty() { entry.and_then(|entry| entry[3].parse().ok()) } else { group.parse().ok() };
-    Ok((uid, gid.unwrap_or(0)))
+    Ok((uid.ok_or_else(missing)?, gid.unwrap_or(0)))
 }
 
 fn home(root: &RootFiles, uid: u32) -> String {
-    let passwd = match root {
-        RootFiles::Host => PathBuf::from("/etc/passwd"),
-        RootFiles::Directory(root) => root.join("etc/passwd"),
-    };
-    let passwd = std::fs::read_to_string(passwd).unwrap_or_default();
-    let entry = passwd.lines().find(|line| line.split(':').nth(2) == Some(&uid.to_string()));
-    entry.and_then(|line| line.split(':').nth(5)).unwrap_or("/").to_owned()
+    let entry = passwd(root).into_iter().find(|fields| fields.get(2) == Some(&uid.to_string()));
+    entry.and_then(|fields| fields.get(5).cloned()).unwrap_or_else(|| "/".to_owned())
 }
 
 fn mounts(
@@ -140,19 +126,13 @@ fn mounts(
         let volume = volumes.get(&mount.name);
         let volume = volume.ok_or_else(|| ConfigError(format!("cannot find volume \"{}\" to mount", mount.name)))?;
         let expression = mount.sub_path_expr.as_ref().filter(|text| !text.is_empty());
-        let sub_path = match expression {
-            Some(text) => Some(expand(text, |name| variables.get(name))),
-            None => mount.sub_path.clone().filter(|path| !path.is_empty()),
-        };
-        let source = match sub_path {
-            Some(path) => sub_directory(&volume.path, &path).map_err(|error| {
-                ConfigError(format!(
-                    "failed to prepare subPath for volumeMount \"{}\" of container \"{}\": {error}",
-                    mount.name, container.name
-                ))
-            })?,
-            None => volume.path.clone(),
-        };
+        let expanded = expression.map(|text| expand(text, |name| variables.get(name)));
+        let sub_path = expanded.or_else(|| mount.sub_path.clone().filter(|path| !path.is_empty()));
+        let source = sub_path.map_or_else(|| Ok(volume.path.clone()), |path| sub_directory(&volume.path, &path));
+        let source = source.map_err(|error| {
+            let of = format!("volumeMount \"{}\" of container \"{}\"", mount.name, container.name);
+            ConfigError(format!("failed to prepare subPath for {of}: {error}"))
+        })?;
         let read_only = volume.read_only || mount.read_only == Some(true);
         mounts.push(Mount { source, target: PathBuf::from(&mount.mount_path), read_only });
     }

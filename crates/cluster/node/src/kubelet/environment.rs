@@ -8,6 +8,7 @@ use kube::{Client, ResourceExt};
 
 use super::expand::expand;
 use super::fields::{field, resource_field};
+use super::pod::PodExt;
 
 /// In the words that a container's status has for it.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ impl From<kube::Error> for ConfigError {
         }
     }
 }
+
+type Result<T> = std::result::Result<T, ConfigError>;
 
 /// What a container's variables may refer to.
 pub(super) struct Sources<'a> {
@@ -50,13 +53,16 @@ impl Variables {
     }
 }
 
+/// The texts of a ConfigMap or Secret by key.
+type Texts = BTreeMap<String, String>;
+
 impl Sources<'_> {
     fn namespace(&self) -> String {
         self.pod.namespace().unwrap_or_default()
     }
 
     /// `image` are the image's own variables, as `NAME=value`.
-    pub(super) async fn variables(&self, container: &Container, image: &[String]) -> Result<Variables, ConfigError> {
+    pub(super) async fn variables(&self, container: &Container, image: &[String]) -> Result<Variables> {
         let mut variables = Variables(Vec::new());
         for (name, value) in image.iter().filter_map(|variable| variable.split_once('=')) {
             variables.set(name, value.to_owned());
@@ -64,8 +70,16 @@ impl Sources<'_> {
         for (name, value) in self.of_services().await? {
             variables.set(&name, value);
         }
-        for (name, value) in self.of_maps(container).await? {
-            variables.set(&name, value);
+        for source in container.env_from.iter().flatten() {
+            let mut texts = Texts::new();
+            if let Some(reference) = &source.config_map_ref {
+                texts.extend(self.config_map(&reference.name, reference.optional).await?);
+            }
+            if let Some(reference) = &source.secret_ref {
+                texts.extend(self.secret(&reference.name, reference.optional).await?);
+            }
+            let prefix = source.prefix.as_deref().unwrap_or_default();
+            texts.into_iter().for_each(|(name, value)| variables.set(&format!("{prefix}{name}"), value));
         }
         for variable in container.env.iter().flatten() {
             let value = match &variable.value_from {
@@ -82,44 +96,24 @@ impl Sources<'_> {
         Ok(variables)
     }
 
-    async fn of_maps(&self, container: &Container) -> Result<Vec<(String, String)>, ConfigError> {
-        let mut found = Vec::new();
-        for source in container.env_from.iter().flatten() {
-            let prefix = source.prefix.as_deref().unwrap_or_default();
-            let mut add = |name: &str, value: String| found.push((format!("{prefix}{name}"), value));
-            if let Some(reference) = &source.config_map_ref {
-                let map = self.config_map(&reference.name, reference.optional == Some(true)).await?;
-                map.into_iter()
-                    .flat_map(|map| map.data.unwrap_or_default())
-                    .for_each(|(name, value)| add(&name, value));
-            }
-            if let Some(reference) = &source.secret_ref {
-                let secret = self.secret(&reference.name, reference.optional == Some(true)).await?;
-                for (name, value) in secret.into_iter().flat_map(|secret| secret.data.unwrap_or_default()) {
-                    add(&name, String::from_utf8_lossy(&value.0).into_owned());
-                }
-            }
-        }
-        Ok(found)
+    /// Empty if it is optional and not there.
+    async fn config_map(&self, name: &str, optional: Option<bool>) -> Result<Texts> {
+        let api = Api::<ConfigMap>::namespaced(self.client.clone(), &self.namespace());
+        let data = api.get_opt(name).await?.map(|map| map.data.unwrap_or_default());
+        there(data, optional, || format!("configmap \"{name}\" not found"))
     }
 
-    async fn config_map(&self, name: &str, optional: bool) -> Result<Option<ConfigMap>, ConfigError> {
-        let found = Api::<ConfigMap>::namespaced(self.client.clone(), &self.namespace()).get_opt(name).await?;
-        if found.is_none() && !optional {
-            return Err(ConfigError(format!("configmap \"{name}\" not found")));
-        }
-        Ok(found)
+    /// Empty if it is optional and not there.
+    async fn secret(&self, name: &str, optional: Option<bool>) -> Result<Texts> {
+        let api = Api::<Secret>::namespaced(self.client.clone(), &self.namespace());
+        let data = api.get_opt(name).await?.map(|secret| {
+            let data = secret.data.unwrap_or_default().into_iter();
+            data.map(|(key, value)| (key, String::from_utf8_lossy(&value.0).into_owned())).collect()
+        });
+        there(data, optional, || format!("secret \"{name}\" not found"))
     }
 
-    async fn secret(&self, name: &str, optional: bool) -> Result<Option<Secret>, ConfigError> {
-        let found = Api::<Secret>::namespaced(self.client.clone(), &self.namespace()).get_opt(name).await?;
-        if found.is_none() && !optional {
-            return Err(ConfigError(format!("secret \"{name}\" not found")));
-        }
-        Ok(found)
-    }
-
-    async fn value_from(&self, source: &EnvVarSource, container: &Container) -> Result<Option<String>, ConfigError> {
+    async fn value_from(&self, source: &EnvVarSource, container: &Container) -> Result<Option<String>> {
         if let Some(reference) = &source.field_ref {
             return match reference.field_path.as_str() {
                 "status.podIP" | "status.podIPs" => Ok(Some(self.pod_ip.to_owned())),
@@ -128,68 +122,53 @@ impl Sources<'_> {
             };
         }
         if let Some(reference) = &source.resource_field_ref {
-            let named = reference
-                .container_name
-                .as_deref()
-                .and_then(|name| self.pod.spec.as_ref()?.containers.iter().find(|container| container.name == name));
+            let named = self.pod.all_containers().find(|other| Some(&other.name) == reference.container_name.as_ref());
             return Ok(Some(resource_field(named.unwrap_or(container), reference)));
         }
-        if let Some(reference) = &source.config_map_key_ref {
-            let optional = reference.optional == Some(true);
-            let map = self.config_map(&reference.name, optional).await?;
-            let value = map.and_then(|map| map.data?.remove(&reference.key));
-            return match value {
-                None if !optional => Err(ConfigError(format!(
-                    "couldn't find key {} in ConfigMap {}/{}",
-                    reference.key,
-                    self.namespace(),
-                    reference.name
-                ))),
-                value => Ok(value),
-            };
-        }
-        if let Some(reference) = &source.secret_key_ref {
-            let optional = reference.optional == Some(true);
-            let secret = self.secret(&reference.name, optional).await?;
-            let value = secret.and_then(|secret| secret.data?.remove(&reference.key));
-            return match value {
-                None if !optional => Err(ConfigError(format!(
-                    "couldn't find key {} in Secret {}/{}",
-                    reference.key,
-                    self.namespace(),
-                    reference.name
-                ))),
-                value => Ok(value.map(|value| String::from_utf8_lossy(&value.0).into_owned())),
-            };
-        }
-        Ok(None)
+        let (mut texts, key, optional, of) = if let Some(reference) = &source.config_map_key_ref {
+            let texts = self.config_map(&reference.name, reference.optional).await?;
+            (texts, &reference.key, reference.optional, format!("ConfigMap {}/{}", self.namespace(), reference.name))
+        } else if let Some(reference) = &source.secret_key_ref {
+            let texts = self.secret(&reference.name, reference.optional).await?;
+            (texts, &reference.key, reference.optional, format!("Secret {}/{}", self.namespace(), reference.name))
+        } else {
+            return Ok(None);
+        };
+        there(texts.remove(key).map(Some), optional, || format!("couldn't find key {key} in {of}"))
     }
 
     /// `NAME_SERVICE_HOST` and `..._PORT` of the namespace's services and of the API server's.
-    async fn of_services(&self) -> Result<BTreeMap<String, String>, ConfigError> {
+    async fn of_services(&self) -> Result<Texts> {
         let services = |namespace: &str| Api::<Service>::namespaced(self.client.clone(), namespace);
         let mut found: Vec<Service> = services("default").get_opt("kubernetes").await?.into_iter().collect();
-        if self.pod.spec.as_ref().and_then(|spec| spec.enable_service_links) != Some(false) {
+        if self.pod.pod_spec().enable_service_links != Some(false) {
             found.extend(services(&self.namespace()).list(&ListParams::default()).await?);
         }
-        let mut variables = BTreeMap::new();
+        let spelled = |name: &str| name.to_uppercase().replace('-', "_");
+        let mut variables = Texts::new();
         for service in found {
-            let name = service.name_any().to_uppercase().replace('-', "_");
-            let Some(spec) = service.spec else { continue };
-            let Some(address) = spec.cluster_ip.filter(|address| address != "None" && !address.is_empty()) else {
-                continue;
-            };
+            let name = spelled(&service.name_any());
+            let spec = service.spec.unwrap_or_default();
+            let address = spec.cluster_ip.filter(|address| address != "None" && !address.is_empty());
+            let Some(address) = address else { continue };
             variables.insert(format!("{name}_SERVICE_HOST"), address);
             for (index, port) in spec.ports.iter().flatten().enumerate() {
                 if index == 0 {
                     variables.insert(format!("{name}_SERVICE_PORT"), port.port.to_string());
                 }
                 if let Some(port_name) = &port.name {
-                    let port_name = port_name.to_uppercase().replace('-', "_");
-                    variables.insert(format!("{name}_SERVICE_PORT_{port_name}"), port.port.to_string());
+                    variables.insert(format!("{name}_SERVICE_PORT_{}", spelled(port_name)), port.port.to_string());
                 }
             }
         }
         Ok(variables)
+    }
+}
+
+/// What was found; nothing is fine where it is optional.
+fn there<T: Default>(found: Option<T>, optional: Option<bool>, missing: impl FnOnce() -> String) -> Result<T> {
+    match found {
+        None if optional != Some(true) => Err(ConfigError(missing())),
+        found => Ok(found.unwrap_or_default()),
     }
 }

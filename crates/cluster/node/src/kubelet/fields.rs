@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use boathook_workloads::quantity::millis;
 use k8s_openapi::api::core::v1::{Container, Pod, ResourceFieldSelector};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::ResourceExt;
 
 /// A field of a pod by its path. Addresses are the caller's: they may not be in the object yet.
@@ -55,45 +55,11 @@ fn millis_of_machine(resource: &str) -> u128 {
     }
 }
 
-/// A quantity in thousandths of its unit.
-pub(super) fn millis(quantity: &Quantity) -> Option<u128> {
-    let text = quantity.0.as_str();
-    let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    let scale: u128 = match unit {
-        "m" => 1,
-        "" => 1000,
-        "k" => 1_000_000,
-        "M" => 1_000_000_000,
-        "G" => 1_000_000_000_000,
-        "T" => 1_000_000_000_000_000,
-        "Ki" => 1000 << 10,
-        "Mi" => 1000 << 20,
-        "Gi" => 1000 << 30,
-        "Ti" => 1000 << 40,
-        _ => return None,
-    };
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let whole: u128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    let mut value = whole * scale;
-    if !fraction.is_empty() {
-        value += fraction.parse::<u128>().ok()? * scale / 10_u128.checked_pow(fraction.len().try_into().ok()?)?;
-    }
-    Some(value)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-    #[test]
-    fn quantities_are_read_in_their_units() {
-        let of = |text: &str| millis(&Quantity(text.to_owned()));
-        assert_eq!(of("250m"), Some(250));
-        assert_eq!(of("1.5"), Some(1500));
-        assert_eq!(of("64Mi"), Some(64 * 1024 * 1024 * 1000));
-        assert_eq!(of("1x"), None);
-    }
+    use super::*;
 
     #[test]
     fn labels_are_found_by_key_and_as_a_whole() {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use boathook_workloads::events::Weight;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Lifecycle, LifecycleHandler, Probe};
 use tokio::time::Instant;
@@ -25,14 +26,9 @@ impl Worker {
         if let Some(hook) = hook
             && let Err(error) = self.run_hook(index, &live, &hook, HOOK_LIMIT).await
         {
-            let name = self.slots[index].name().to_owned();
-            self.shared.events.warning(
-                &self.pod,
-                Some(&name),
-                "FailedPostStartHook",
-                format!("PostStartHook failed: {error}"),
-            );
-            self.shared.events.normal(&self.pod, Some(&name), "Killing", "FailedPostStartHook");
+            let name = self.slots[index].name();
+            self.tell(name, Weight::Warning, "FailedPostStartHook", format!("PostStartHook failed: {error}"));
+            self.tell(name, Weight::Normal, "Killing", "FailedPostStartHook");
             live.container.running.kill();
             return;
         }
@@ -75,19 +71,16 @@ impl Worker {
 
     fn start_probes(&mut self, index: usize) {
         let spec = &self.slots[index].spec;
-        let (liveness, readiness) = (spec.liveness_probe.clone(), spec.readiness_probe.clone());
-        if let Some(probe) = liveness {
-            self.start_probe(index, Kind::Liveness, probe);
-        }
-        if let Some(probe) = readiness {
-            self.start_probe(index, Kind::Readiness, probe);
+        let probes = [(Kind::Liveness, spec.liveness_probe.clone()), (Kind::Readiness, spec.readiness_probe.clone())];
+        for (kind, probe) in probes.into_iter().filter_map(|(kind, probe)| Some((kind, probe?))) {
+            self.start_probe(index, kind, probe);
         }
     }
 
     fn start_probe(&mut self, index: usize, kind: Kind, probe: Probe) {
         let Some(live) = self.slots[index].live.clone() else { return };
-        let (spec, pod, pod_ip) = (self.slots[index].spec.clone(), self.pod.clone(), self.pod_ip());
-        let (events, send) = (self.shared.events.clone(), self.send.clone());
+        let (spec, pod_ip, send) = (self.slots[index].spec.clone(), self.pod_ip(), self.send.clone());
+        let (events, about) = (self.shared.events.clone(), self.pod.part(&spec.name));
         let task = tokio::spawn(async move {
             tokio::time::sleep(probe::seconds(probe.initial_delay_seconds, 0)).await;
             let mut rounds = tokio::time::interval(probe::seconds(probe.period_seconds, 10));
@@ -98,20 +91,16 @@ impl Worker {
                 if live.container.running.exit().is_some() {
                     return;
                 }
-                let well = match &outcome {
-                    Outcome::Success => true,
-                    Outcome::Failure(text) => {
-                        let message = format!("{} probe failed: {text}", kind.name());
-                        events.warning(&pod, Some(&spec.name), "Unhealthy", message);
-                        false
-                    }
-                    Outcome::Unknown(text) => {
-                        let message = format!("{} probe errored and resulted in unknown state: {text}", kind.name());
-                        events.warning(&pod, Some(&spec.name), "Unhealthy", message);
-                        continue;
-                    }
+                let (well, problem) = match outcome {
+                    Outcome::Success => (Some(true), None),
+                    Outcome::Failure(text) => (Some(false), Some(format!("failed: {text}"))),
+                    Outcome::Unknown(text) => (None, Some(format!("errored and resulted in unknown state: {text}"))),
                 };
-                if let Some(well) = thresholds.observe(well) {
+                if let Some(problem) = problem {
+                    let message = format!("{} probe {problem}", kind.name());
+                    events.report_on(about.clone(), Weight::Warning, "Unhealthy", message);
+                }
+                if let Some(well) = well.and_then(|well| thresholds.observe(well)) {
                     let id = live.container.id.clone();
                     if send.send(Happening::Probed { slot: index, id, kind, well }).is_err() || kind == Kind::Startup {
                         return;
@@ -133,13 +122,7 @@ impl Worker {
                 self.start_probes(index);
             }
             (Kind::Liveness | Kind::Startup, false) => {
-                for task in slot.probes.drain(..) {
-                    task.abort();
-                }
-                let name = slot.name().to_owned();
-                let what = kind.name().to_lowercase();
-                let message = format!("Container {name} failed {what} probe, will be restarted");
-                self.shared.events.normal(&self.pod, Some(&name), "Killing", message);
+                slot.stop_probes();
                 let own = match kind {
                     Kind::Startup => slot.spec.startup_probe.as_ref(),
                     Kind::Liveness | Kind::Readiness => slot.spec.liveness_probe.as_ref(),
@@ -149,6 +132,9 @@ impl Worker {
                 if let Some(live) = slot.live.clone() {
                     tokio::spawn(async move { signal_and_wait(&live, grace).await });
                 }
+                let (name, what) = (self.slots[index].name(), kind.name().to_lowercase());
+                let message = format!("Container {name} failed {what} probe, will be restarted");
+                self.tell(name, Weight::Normal, "Killing", message);
             }
         }
     }
@@ -167,11 +153,9 @@ impl Worker {
             let left = deadline.saturating_duration_since(Instant::now());
             let left = if sidecars { left.max(LAST_GRACE.min(grace)) } else { left };
             for index in &running {
-                let name = self.slots[*index].name().to_owned();
-                self.shared.events.normal(&self.pod, Some(&name), "Killing", format!("Stopping container {name}"));
-                for task in self.slots[*index].probes.drain(..) {
-                    task.abort();
-                }
+                let name = self.slots[*index].name();
+                self.tell(name, Weight::Normal, "Killing", format!("Stopping container {name}"));
+                self.slots[*index].stop_probes();
             }
             let mut updates = self.updates.clone();
             let stopping = join_all(running.iter().map(|index| self.stop(*index, left)));
@@ -193,13 +177,7 @@ impl Worker {
                 _ = stopping => {}
                 () = hurry => {}
             }
-            for index in running {
-                if let Some(live) = self.slots[index].live.clone() {
-                    live.container.running.kill();
-                    let exit = live.container.running.wait().await;
-                    self.ended(index, exit);
-                }
-            }
+            self.kill(running).await;
         }
     }
 
@@ -211,8 +189,7 @@ impl Worker {
             && !grace.is_zero()
             && let Err(error) = self.run_hook(index, &live, hook, grace).await
         {
-            let message = format!("PreStopHook failed: {error}");
-            self.shared.events.warning(&self.pod, Some(slot.name()), "FailedPreStopHook", message);
+            self.tell(slot.name(), Weight::Warning, "FailedPreStopHook", format!("PreStopHook failed: {error}"));
         }
         // After a hook that used it all, two seconds remain.
         let left = grace.saturating_sub(begun.elapsed()).max(LAST_GRACE.min(grace));
@@ -220,7 +197,11 @@ impl Worker {
     }
 
     pub(super) async fn kill_all(&mut self) {
-        for index in 0..self.slots.len() {
+        self.kill((0..self.slots.len()).collect()).await;
+    }
+
+    async fn kill(&mut self, which: Vec<usize>) {
+        for index in which {
             if let Some(live) = self.slots[index].live.clone() {
                 live.container.running.kill();
                 let exit = live.container.running.wait().await;

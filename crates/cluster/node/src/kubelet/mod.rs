@@ -1,6 +1,6 @@
 //! Pods of this node, through the API server, as a kubelet carries them out.
 //!
-//! `Node::start` registers the node, binds pods to it (there is no other scheduler), and keeps one worker per pod.
+//! `Node::start` registers the node and keeps one worker for each pod that is bound to it.
 //! `sessions` is the side that the API server calls for exec, attach and logs.
 
 mod addresses;
@@ -8,7 +8,6 @@ mod backoff;
 mod create;
 mod cri;
 mod environment;
-mod events;
 mod expand;
 mod fields;
 mod files;
@@ -19,7 +18,6 @@ mod proxy;
 mod registration;
 mod registry;
 mod report;
-mod scheduler;
 mod sessions;
 mod slot;
 mod start;
@@ -31,6 +29,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use boathook_workloads::events::Events;
 use futures::TryStreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::{WatchStreamExt, watcher};
@@ -42,7 +41,6 @@ use crate::runtime::container::Runtime;
 use crate::runtime::image::Images;
 use addresses::Addresses;
 use cri::Execs;
-use events::Events;
 use pod::PodExt;
 use registry::Registry;
 use worker::{Update, Worker};
@@ -126,6 +124,7 @@ impl Node {
         let listener = boathook_cri::listen(&socket).map_err(NodeError::Directory)?;
         let registered = registration::register(&client, &config.name, &config.address, &socket).await;
         let node = registered.map_err(NodeError::Registration)?;
+        let (events, write_events) = Events::new(client.clone());
         let shared = Arc::new(Shared {
             client: client.clone(),
             address: config.address.clone(),
@@ -133,15 +132,15 @@ impl Node {
             runtime,
             images: config.images(),
             addresses: Addresses::from_anywhere(),
-            events: Events::new(client.clone(), "kubelet", &config.name),
+            events: events.of("kubelet", Some(&config.name)),
             registry: Registry::default(),
             execs: Execs::new(config.streams),
             dir: config.dir,
         });
         let mut tasks = JoinSet::new();
+        tasks.spawn(write_events);
         tasks.spawn(registration::keep_lease(client.clone(), node));
-        tasks.spawn(proxy::run(client.clone()));
-        tasks.spawn(scheduler::run(client, config.name.clone()));
+        tasks.spawn(proxy::run(client));
         tasks.spawn(cri::serve(listener, shared.clone()));
         tasks.spawn(watch_pods(shared.clone(), config.name));
         Ok(Node { shared, tasks })

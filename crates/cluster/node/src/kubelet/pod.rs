@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
-use kube::ResourceExt;
+use boathook_workloads::pod;
+use k8s_openapi::api::core::v1::{Container, ObjectReference, Pod, PodSpec};
+use kube::{Resource, ResourceExt};
 
 pub(super) trait PodExt {
     fn namespaced_name(&self) -> (String, String);
@@ -12,6 +13,8 @@ pub(super) trait PodExt {
     /// `name_namespace(uid)`, as the kubelet names a pod in messages.
     fn described(&self) -> String;
     fn all_containers(&self) -> impl Iterator<Item = &Container>;
+    /// One of its containers, as events name it.
+    fn part(&self, container: &str) -> ObjectReference;
     fn is_ended(&self) -> bool;
     fn grace(&self) -> Duration;
 }
@@ -38,9 +41,15 @@ impl PodExt for Pod {
         spec.init_containers.iter().flatten().chain(&spec.containers)
     }
 
+    fn part(&self, container: &str) -> ObjectReference {
+        let main = self.pod_spec().containers.iter().any(|main| main.name == container);
+        let list = if main { "containers" } else { "initContainers" };
+        let field_path = Some(format!("spec.{list}{{{container}}}"));
+        ObjectReference { resource_version: self.resource_version(), field_path, ..self.object_ref(&()) }
+    }
+
     fn is_ended(&self) -> bool {
-        let phase = self.status.as_ref().and_then(|status| status.phase.as_deref());
-        matches!(phase, Some("Succeeded" | "Failed"))
+        pod::is_finished(self)
     }
 
     fn grace(&self) -> Duration {

@@ -7,11 +7,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
-
-use super::status::whole_seconds;
 
 /// The kubelet's version, as the Kubernetes that this cluster stands for.
 pub const VERSION: &str = "v1.35.8";
@@ -52,7 +51,7 @@ fn described(name: &str, address: &str) -> serde_json::Value {
         "cpu": cpus.to_string(), "memory": format!("{}Ki", memory_in_kib()), "pods": "110",
         "ephemeral-storage": rustix::fs::statvfs("/").map_or(0, |disk| disk.f_blocks * disk.f_frsize).to_string(),
     });
-    let now = whole_seconds(Timestamp::now());
+    let now = Time(Timestamp::now());
     let condition = |kind: &str, status: &str, reason: &str, message: &str| {
         json!({
             "type": kind, "status": status, "reason": reason, "message": message,
@@ -107,26 +106,18 @@ pub(super) async fn register(client: &Client, name: &str, address: &str, socket:
 pub(super) async fn keep_lease(client: Client, node: Node) {
     let leases: Api<Lease> = Api::namespaced(client, LEASES);
     let name = node.metadata.name.clone().unwrap_or_default();
+    let owner = json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": node.metadata.uid});
     loop {
-        let spec = json!({
-            "holderIdentity": name, "leaseDurationSeconds": GOOD_FOR, "renewTime": format!("{:.6}", Timestamp::now()),
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": name, "namespace": LEASES, "ownerReferences": [owner]},
+            "spec": {
+                "holderIdentity": name, "leaseDurationSeconds": GOOD_FOR,
+                "renewTime": format!("{:.6}", Timestamp::now()),
+            },
         });
-        let renewed = leases.patch(&name, &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await;
-        let result = match renewed {
-            Err(kube::Error::Api(status)) if status.code == 404 => {
-                let owner = json!([{"apiVersion": "v1", "kind": "Node", "name": name, "uid": node.metadata.uid}]);
-                let lease = json!({
-                    "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec,
-                    "metadata": {"name": name, "namespace": LEASES, "ownerReferences": owner},
-                });
-                match serde_json::from_value(lease) {
-                    Ok(lease) => leases.create(&PostParams::default(), &lease).await.map(|_| ()),
-                    Err(error) => Err(kube::Error::SerdeError(error)),
-                }
-            }
-            other => other.map(|_| ()),
-        };
-        if let Err(error) = result {
+        let by_us = PatchParams::apply("kubelet").force();
+        if let Err(error) = leases.patch(&name, &by_us, &Patch::Apply(lease)).await {
             tracing::warn!(%error, "the node's lease was not renewed");
         }
         tokio::time::sleep(RENEWED).await;

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, HostIP, Pod, PodIP, PodStatus};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, Preconditions};
+use serde_json::{Value, json};
 
 use super::pod::PodExt;
 use super::slot::{Role, Slot};
@@ -19,15 +20,15 @@ impl Worker {
         }
         let (namespace, name) = self.pod.namespaced_name();
         let pods: Api<Pod> = Api::namespaced(self.shared.client.clone(), &namespace);
-        let mut fields = serde_json::to_value(&status).unwrap_or_default();
+        let mut fields = json!(status);
         absent_is_null(&mut fields);
         fields["conditions"].as_array_mut().into_iter().flatten().for_each(absent_is_null);
         let before = self.pod.status.as_ref().and_then(|status| status.pod_ip.as_ref());
         if before.is_some() && before != status.pod_ip.as_ref() {
             // The list is merged by address: the old one must go.
-            fields["podIPs"] = serde_json::json!([{ "$patch": "replace" }, { "ip": status.pod_ip }]);
+            fields["podIPs"] = json!([{"$patch": "replace"}, {"ip": status.pod_ip}]);
         }
-        let patch = serde_json::json!({ "metadata": { "uid": self.pod.uid_text() }, "status": fields });
+        let patch = json!({"metadata": {"uid": self.pod.uid_text()}, "status": fields});
         match pods.patch_status(&name, &PatchParams::default(), &Patch::Strategic(patch)).await {
             Ok(pod) => {
                 self.pod.status = pod.status;
@@ -40,19 +41,18 @@ impl Worker {
 
     fn status(&self) -> PodStatus {
         let (init, containers): (Vec<&Slot>, Vec<&Slot>) = self.slots.iter().partition(|slot| slot.role != Role::Main);
-        let of = |slots: &[&Slot]| slots.iter().map(|slot| slot.status.clone()).collect::<Vec<_>>();
-        let (init, containers) = (of(&init), of(&containers));
+        let of = |slots: Vec<&Slot>| slots.into_iter().map(|slot| slot.status.clone()).collect::<Vec<_>>();
+        let (init, containers) = (of(init), of(containers));
         let statuses = Statuses { spec: self.pod.pod_spec(), init: &init, containers: &containers };
-        let running = self.slots.iter().any(Slot::is_running);
         let mut phase = if self.evicted.is_some() { "Failed" } else { statuses.phase(self.over) };
-        let old = self.pod.status.clone().unwrap_or_default();
-        if matches!(phase, "Succeeded" | "Failed") && running {
-            phase = "Running";
+        let mut ended = matches!(phase, "Succeeded" | "Failed");
+        if ended && self.slots.iter().any(Slot::is_running) {
+            (phase, ended) = ("Running", false);
         }
-        let ended = matches!(phase, "Succeeded" | "Failed");
+        let old = self.pod.status.clone().unwrap_or_default();
         let has_sandbox = self.volumes.is_some() && self.address.is_some() && !ended;
         let generation = self.pod.metadata.generation;
-        let old_conditions = old.conditions.clone().unwrap_or_default();
+        let old_conditions = old.conditions.unwrap_or_default();
         let conditions = statuses.conditions(phase, has_sandbox, &old_conditions);
         // What was written last counts: the watch may still show what was before.
         let written = self.reported.as_ref().and_then(|reported| reported.conditions.as_deref());
@@ -84,21 +84,20 @@ impl Worker {
         let preconditions = Some(Preconditions { uid: self.pod.uid(), resource_version: None });
         let now = DeleteParams { preconditions, ..DeleteParams::default().grace_period(0) };
         match pods.delete(&name, &now).await {
-            Ok(_) => Turn::Over,
             Err(kube::Error::Api(error)) if error.code == 404 || error.code == 409 => Turn::Over,
             Err(error) => {
                 tracing::warn!(pod = self.pod.described(), %error, "an ended pod was not deleted");
                 Turn::Again
             }
+            Ok(_) => Turn::Over,
         }
     }
 }
 
 /// In a patch what is not said stays: what is gone must be said.
-fn absent_is_null(fields: &mut serde_json::Value) {
+fn absent_is_null(fields: &mut Value) {
     for gone in ["reason", "message"] {
-        if fields.get(gone).is_none() {
-            fields[gone] = serde_json::Value::Null;
-        }
+        // Looked up for writing, what is absent becomes null.
+        let _ = &mut fields[gone];
     }
 }

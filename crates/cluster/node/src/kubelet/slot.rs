@@ -8,11 +8,12 @@ use k8s_openapi::api::core::v1::{
     Container as ContainerSpec, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
     ContainerStatus, VolumeMountStatus,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 
 use super::backoff::Backoff;
-use super::status::{is_sidecar, whole_seconds};
+use super::status::is_sidecar;
 use crate::runtime::container::{Container, Input, Terminal};
 use crate::runtime::log::Log;
 
@@ -90,26 +91,25 @@ impl Slot {
     /// After a restart of the node: what was running is gone.
     fn remember(&mut self, old: &ContainerStatus) {
         let Some(state) = &old.state else { return };
-        if state.terminated.is_some() {
-            self.status = ContainerStatus { volume_mounts: self.status.volume_mounts.clone(), ..old.clone() };
-            self.tried = true;
-        } else if state.running.is_some() {
-            self.status = ContainerStatus { volume_mounts: self.status.volume_mounts.clone(), ..old.clone() };
-            self.tried = true;
+        self.tried = true;
+        if state.terminated.is_some() || state.running.is_some() {
+            self.status = ContainerStatus { volume_mounts: self.status.volume_mounts.take(), ..old.clone() };
+        } else if old.last_state.as_ref().is_some_and(|last| last.terminated.is_some()) {
+            self.status.last_state = old.last_state.clone();
+            self.status.restart_count = old.restart_count;
+        } else {
+            self.tried = false;
+        }
+        if let Some(running) = &state.running {
             let message = "The container could not be located when the pod was terminated";
-            let started_at = state.running.as_ref().and_then(|running| running.started_at.clone());
             self.end(ContainerStateTerminated {
                 exit_code: 137,
                 reason: Some("ContainerStatusUnknown".to_owned()),
                 message: Some(message.to_owned()),
-                started_at,
-                finished_at: Some(whole_seconds(Timestamp::now())),
+                started_at: running.started_at.clone(),
+                finished_at: Some(Time(Timestamp::now())),
                 ..ContainerStateTerminated::default()
             });
-        } else if old.last_state.as_ref().is_some_and(|last| last.terminated.is_some()) {
-            self.status.last_state = old.last_state.clone();
-            self.status.restart_count = old.restart_count;
-            self.tried = true;
         }
     }
 
@@ -135,20 +135,22 @@ impl Slot {
     }
 
     pub(super) fn wait(&mut self, reason: &str, message: Option<String>) {
-        if let Some(ended) = self.status.state.take().and_then(|state| state.terminated) {
-            self.status.last_state = Some(ContainerState { terminated: Some(ended), ..ContainerState::default() });
-        }
+        self.retire();
         let waiting = ContainerStateWaiting { reason: Some(reason.to_owned()), message };
         self.status.state = Some(ContainerState { waiting: Some(waiting), ..ContainerState::default() });
         self.status.ready = false;
         self.status.started = Some(false);
     }
 
-    /// A new instance begins: what ended before is now the last state.
-    pub(super) fn begin_instance(&mut self) {
-        if let Some(ended) = self.status.state.take().and_then(|state| state.terminated) {
-            self.status.last_state = Some(ContainerState { terminated: Some(ended), ..ContainerState::default() });
+    /// What ended before is now the last state.
+    fn retire(&mut self) {
+        if let Some(terminated @ Some(_)) = self.status.state.take().map(|state| state.terminated) {
+            self.status.last_state = Some(ContainerState { terminated, ..ContainerState::default() });
         }
+    }
+
+    pub(super) fn begin_instance(&mut self) {
+        self.retire();
         if std::mem::replace(&mut self.tried, true) {
             self.status.restart_count += 1;
         }
@@ -156,7 +158,7 @@ impl Slot {
     }
 
     pub(super) fn run(&mut self, live: Live) {
-        let started_at = Some(whole_seconds(live.container.running.started));
+        let started_at = Some(Time(live.container.running.started));
         self.status.container_id = Some(format!("{ID_PREFIX}{}", live.container.id));
         let running = Some(ContainerStateRunning { started_at });
         self.status.state = Some(ContainerState { running, ..ContainerState::default() });
@@ -167,13 +169,15 @@ impl Slot {
     }
 
     pub(super) fn end(&mut self, ended: ContainerStateTerminated) {
-        for task in self.probes.drain(..) {
-            task.abort();
-        }
+        self.stop_probes();
         self.live = None;
         self.status.ready = self.role == Role::Init && ended.exit_code == 0;
         self.status.started = Some(false);
         self.status.state = Some(ContainerState { terminated: Some(ended), ..ContainerState::default() });
+    }
+
+    pub(super) fn stop_probes(&mut self) {
+        self.probes.drain(..).for_each(|task| task.abort());
     }
 
     /// When the last instance ended.

@@ -4,8 +4,9 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
+use boathook_workloads::events::Weight;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated};
+use k8s_openapi::api::core::v1::ContainerStateTerminated;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::backoff::{Backoff, go_duration};
@@ -13,7 +14,6 @@ use super::create::container_spec;
 use super::environment::{ConfigError, Sources};
 use super::pod::PodExt;
 use super::slot::{ID_PREFIX, Live, Slot};
-use super::status::whole_seconds;
 use super::worker::{Happening, Worker};
 use crate::runtime::container::{Container, StartError, Streams, new_id};
 use crate::runtime::image::{Image, full_name};
@@ -29,21 +29,18 @@ impl Worker {
         if slot.not_before.is_some_and(|time| time > now) {
             return;
         }
-        let wait = slot.ended_at().filter(|_| slot.tried).and_then(|at| Some((at, slot.backoff.wait(at)?)));
-        if let Some((ended, wait)) = wait
-            && slot.not_before.is_none()
-        {
-            let name = slot.name().to_owned();
-            let (short, described) = (go_duration(wait), self.pod.described());
-            let message = format!("back-off {short} restarting failed container={name} pod={described}");
-            slot.wait("CrashLoopBackOff", Some(message));
-            slot.not_before = Some(ended + wait);
-            let message = format!("Back-off restarting failed container {name} in pod {described}");
-            self.shared.events.warning(&self.pod, Some(&name), "BackOff", message);
-            return;
-        }
-        slot.not_before = None;
-        self.start(index).await;
+        let ended = slot.ended_at().filter(|_| slot.tried && slot.not_before.is_none());
+        let Some((ended, wait)) = ended.and_then(|at| Some((at, slot.backoff.wait(at)?))) else {
+            slot.not_before = None;
+            return self.start(index).await;
+        };
+        let (name, described) = (slot.name().to_owned(), self.pod.described());
+        let short = go_duration(wait);
+        let message = format!("back-off {short} restarting failed container={name} pod={described}");
+        slot.wait("CrashLoopBackOff", Some(message));
+        slot.not_before = Some(ended + wait);
+        let message = format!("Back-off restarting failed container {name} in pod {described}");
+        self.tell(&name, Weight::Warning, "BackOff", message);
     }
 
     async fn start(&mut self, index: usize) {
@@ -65,7 +62,7 @@ impl Worker {
         let spec = match spec {
             Ok(spec) => spec,
             Err(error) => {
-                self.shared.events.warning(&self.pod, Some(&name), "Failed", format!("Error: {}", error.0));
+                self.tell(&name, Weight::Warning, "Failed", format!("Error: {}", error.0));
                 let slot = &mut self.slots[index];
                 slot.wait("CreateContainerConfigError", Some(error.0));
                 slot.not_before = Some(Timestamp::now() + TRY_AGAIN);
@@ -79,7 +76,7 @@ impl Worker {
         slot.begin_instance();
         slot.status.image = image.name.clone();
         slot.status.image_id = image.id.clone();
-        self.shared.events.normal(&self.pod, Some(&name), "Created", "Container created");
+        self.tell(&name, Weight::Normal, "Created", "Container created");
         let id = new_id();
         let stdin = self.slots[index].spec.stdin == Some(true);
         match self.shared.runtime.start(id.clone(), spec, stdin).await {
@@ -91,48 +88,41 @@ impl Worker {
     /// The image, or the reason why there is none in the container's status.
     fn image(&mut self, index: usize) -> Option<Image> {
         let now = Timestamp::now();
-        let slot = &mut self.slots[index];
+        let slot = &self.slots[index];
         let (name, wanted) = (slot.name().to_owned(), slot.spec.image.clone().unwrap_or_default());
+        let normal = |reason: &str, message: String| self.tell(&name, Weight::Normal, reason, message);
+        let failed = |message: &str| self.tell(&name, Weight::Warning, "Failed", message);
         if let Some(image) = self.shared.images.find(&wanted) {
-            let message =
-                format!("Container image \"{wanted}\" already present on machine and can be accessed by the pod");
-            self.shared.events.normal(&self.pod, Some(&name), "Pulled", message);
-            slot.image_backoff = Backoff::default();
+            let message = "already present on machine and can be accessed by the pod";
+            normal("Pulled", format!("Container image \"{wanted}\" {message}"));
+            self.slots[index].image_backoff = Backoff::default();
             return Some(image);
-        }
-        let warn = |reason: &str, message: String| self.shared.events.warning(&self.pod, Some(&name), reason, message);
-        if slot.spec.image_pull_policy.as_deref() == Some("Never") {
-            let message = format!("Container image \"{wanted}\" is not present with pull policy of Never");
-            warn("ErrImageNeverPull", message.clone());
-            warn("Failed", "Error: ErrImageNeverPull".to_owned());
-            slot.wait("ErrImageNeverPull", Some(message));
-            slot.not_before = Some(now + TRY_AGAIN);
-            return None;
         }
         let why = format!(
             "failed to pull and unpack image \"{}\": this node has no registry: load it with `boathook image load`",
             full_name(&wanted)
         );
-        let backing_off = slot.status.state.as_ref().and_then(|state| state.waiting.as_ref()?.reason.as_deref())
-            == Some("ErrImagePull");
-        if backing_off {
-            self.shared.events.normal(
-                &self.pod,
-                Some(&name),
-                "BackOff",
-                format!("Back-off pulling image \"{wanted}\""),
-            );
-            warn("Failed", "Error: ImagePullBackOff".to_owned());
-            slot.wait("ImagePullBackOff", Some(format!("Back-off pulling image \"{wanted}\": ErrImagePull: {why}")));
-            slot.not_before = slot.image_backoff.wait(now).map(|wait| now + wait);
+        let waiting = slot.status.state.as_ref().and_then(|state| state.waiting.as_ref());
+        let mut backoff = slot.image_backoff;
+        let (reason, message, again) = if slot.spec.image_pull_policy.as_deref() == Some("Never") {
+            let message = format!("Container image \"{wanted}\" is not present with pull policy of Never");
+            self.tell(&name, Weight::Warning, "ErrImageNeverPull", message.as_str());
+            ("ErrImageNeverPull", message, Some(TRY_AGAIN))
+        } else if waiting.and_then(|waiting| waiting.reason.as_deref()) == Some("ErrImagePull") {
+            let message = format!("Back-off pulling image \"{wanted}\"");
+            normal("BackOff", message.clone());
+            ("ImagePullBackOff", format!("{message}: ErrImagePull: {why}"), backoff.wait(now))
         } else {
-            self.shared.events.normal(&self.pod, Some(&name), "Pulling", format!("Pulling image \"{wanted}\""));
-            warn("Failed", format!("Failed to pull image \"{wanted}\": {why}"));
-            warn("Failed", "Error: ErrImagePull".to_owned());
-            slot.wait("ErrImagePull", Some(why));
-            slot.image_backoff.raise(now);
-            slot.not_before = Some(now + SignedDuration::from_secs(1));
-        }
+            normal("Pulling", format!("Pulling image \"{wanted}\""));
+            failed(&format!("Failed to pull image \"{wanted}\": {why}"));
+            backoff.raise(now);
+            ("ErrImagePull", why, Some(SignedDuration::from_secs(1)))
+        };
+        failed(&format!("Error: {reason}"));
+        let slot = &mut self.slots[index];
+        slot.image_backoff = backoff;
+        slot.wait(reason, Some(message));
+        slot.not_before = again.map(|wait| now + wait);
         None
     }
 
@@ -142,7 +132,7 @@ impl Worker {
              failed: unable to start container process: {error}: unknown"
         );
         let slot = &mut self.slots[index];
-        let container_id = format!("{}{id}", ID_PREFIX);
+        let container_id = format!("{ID_PREFIX}{id}");
         slot.status.container_id = Some(container_id.clone());
         let ended = ContainerStateTerminated {
             container_id: Some(container_id),
@@ -150,17 +140,15 @@ impl Worker {
             reason: Some("StartError".to_owned()),
             message: Some(message.clone()),
             started_at: Some(Time(Timestamp::UNIX_EPOCH)),
-            finished_at: Some(whole_seconds(Timestamp::now())),
+            finished_at: Some(Time(Timestamp::now())),
             ..ContainerStateTerminated::default()
         };
-        slot.end(ended.clone());
-        let never = self.pod.pod_spec().restart_policy.as_deref() == Some("Never");
-        if !never {
+        slot.end(ended);
+        if self.pod.pod_spec().restart_policy.as_deref() != Some("Never") {
+            // What ended becomes the last state.
             slot.wait("RunContainerError", Some(message.clone()));
-            slot.status.last_state = Some(ContainerState { terminated: Some(ended), ..ContainerState::default() });
         }
-        let name = slot.name().to_owned();
-        self.shared.events.warning(&self.pod, Some(&name), "Failed", format!("Error: {message}"));
+        self.tell(self.slots[index].name(), Weight::Warning, "Failed", format!("Error: {message}"));
     }
 
     async fn started(&mut self, index: usize, container: Container, streams: Streams) {
@@ -206,7 +194,7 @@ impl Worker {
         slot.run(live.clone());
         let name = slot.name().to_owned();
         self.shared.registry.remember(&self.pod, live);
-        self.shared.events.normal(&self.pod, Some(&name), "Started", "Container started");
+        self.tell(&name, Weight::Normal, "Started", "Container started");
         self.after_start(index).await;
     }
 }

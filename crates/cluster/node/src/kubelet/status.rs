@@ -18,8 +18,10 @@ fn is_running(status: &ContainerStatus) -> bool {
     status.state.as_ref().is_some_and(|state| state.running.is_some())
 }
 
-fn ran_before(status: &ContainerStatus) -> bool {
-    status.last_state.as_ref().is_some_and(|state| state.terminated.is_some())
+/// Now or before.
+fn has_run(status: &ContainerStatus) -> bool {
+    let ended_before = status.last_state.as_ref().is_some_and(|state| state.terminated.is_some());
+    is_running(status) || exit_code(status).is_some() || ended_before
 }
 
 /// The statuses of a pod's containers, in the order of its spec.
@@ -46,11 +48,7 @@ impl Statuses<'_> {
 
     pub(super) fn initialized(&self) -> bool {
         // Once a container of its own has run, a pod is initialized for good.
-        self.incomplete_init().is_empty()
-            || self
-                .containers
-                .iter()
-                .any(|status| is_running(status) || exit_code(status).is_some() || ran_before(status))
+        self.incomplete_init().is_empty() || self.containers.iter().any(has_run)
     }
 
     fn unready(&self) -> Vec<&str> {
@@ -72,24 +70,15 @@ impl Statuses<'_> {
         if !self.initialized() {
             return "Pending";
         }
-        let (mut running, mut waiting, mut stopped, mut succeeded) = (0, 0, 0, 0);
-        for status in self.containers {
-            if is_running(status) {
-                running += 1;
-            } else if let Some(code) = exit_code(status) {
-                stopped += 1;
-                succeeded += i32::from(code == 0);
-            } else if ran_before(status) {
-                stopped += 1;
-            } else {
-                waiting += 1;
-            }
+        if !self.containers.iter().all(has_run) {
+            return "Pending";
         }
+        let running = self.containers.iter().any(is_running);
+        let succeeded = self.containers.iter().all(|status| exit_code(status) == Some(0));
         match policy {
-            _ if waiting > 0 => "Pending",
-            _ if running > 0 => "Running",
+            _ if running => "Running",
             "Always" => "Running",
-            _ if stopped == succeeded => "Succeeded",
+            _ if succeeded => "Succeeded",
             "Never" => "Failed",
             _ => "Running",
         }
@@ -105,11 +94,10 @@ impl Statuses<'_> {
             message,
             ..PodCondition::default()
         };
-        let incomplete = self.incomplete_init();
         let initialized = if self.initialized() {
             condition("Initialized", "True", (phase == "Succeeded").then_some("PodCompleted"), None)
         } else {
-            let message = format!("containers with incomplete status: [{}]", incomplete.join(" "));
+            let message = format!("containers with incomplete status: [{}]", self.incomplete_init().join(" "));
             condition("Initialized", "False", Some("ContainersNotInitialized"), Some(message))
         };
         let unready = self.unready();
@@ -136,19 +124,15 @@ impl Statuses<'_> {
     }
 
     fn missing_gate(&self, others: &[PodCondition]) -> Option<String> {
-        let gates = self.spec.readiness_gates.iter().flatten();
-        let states = gates.map(|gate| {
-            let found = others.iter().find(|condition| condition.type_ == gate.condition_type);
-            (gate.condition_type.as_str(), found.map(|condition| condition.status.as_str()))
-        });
-        let problems: Vec<String> = states
-            .filter_map(|(gate, status)| match status {
+        let gates = self.spec.readiness_gates.iter().flatten().map(|gate| gate.condition_type.as_str());
+        let problems = gates.filter_map(|gate| {
+            match others.iter().find(|condition| condition.type_ == gate).map(|condition| condition.status.as_str()) {
                 Some("True") => None,
                 Some(_) => Some(format!("the status of pod readiness gate \"{gate}\" is not \"True\", but False")),
                 None => Some(format!("corresponding condition of pod readiness gate \"{gate}\" does not exist.")),
-            })
-            .collect();
-        (!problems.is_empty()).then(|| problems.join(", "))
+            }
+        });
+        Some(problems.collect::<Vec<_>>().join(", ")).filter(|problems| !problems.is_empty())
     }
 }
 
@@ -163,16 +147,11 @@ pub(super) fn timed(
         let before = old.iter().find(|old| old.type_ == condition.type_);
         let unchanged = before.filter(|before| before.status == condition.status);
         let since = unchanged.and_then(|before| before.last_transition_time.clone());
-        condition.last_transition_time = since.or_else(|| Some(whole_seconds(now)));
+        condition.last_transition_time = since.or(Some(Time(now)));
         condition.observed_generation = generation;
         condition
     });
     timed.collect()
-}
-
-/// Times in objects have no fractions.
-pub(super) fn whole_seconds(time: Timestamp) -> Time {
-    Time(Timestamp::from_second(time.as_second()).unwrap_or(time))
 }
 
 #[cfg(test)]

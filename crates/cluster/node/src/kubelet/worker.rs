@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use boathook_workloads::events::Weight;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodStatus};
+use k8s_openapi::api::core::v1::{Container, ContainerStateTerminated, ContainerStatus, Pod, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::{mpsc, watch};
 
@@ -15,7 +16,6 @@ use super::Shared;
 use super::pod::PodExt;
 use super::probe::Kind;
 use super::slot::{Role, Slot};
-use super::status::whole_seconds;
 use super::volumes::{MountError, Prepared, Volumes};
 use crate::runtime::container::Exit;
 use crate::runtime::log::Log;
@@ -73,11 +73,7 @@ impl Worker {
     pub(super) async fn run(shared: Arc<Shared>, pod: Pod, updates: watch::Receiver<Update>) {
         let (send, mut happenings) = mpsc::unbounded_channel();
         let mut worker = Worker::new(shared, pod, updates, send);
-        loop {
-            match worker.turn().await {
-                Turn::Over => break,
-                Turn::Again => {}
-            }
+        while matches!(worker.turn().await, Turn::Again) {
             let wake = worker.wake();
             tokio::select! {
                 changed = worker.updates.changed() => if changed.is_err() { break },
@@ -100,17 +96,15 @@ impl Worker {
         let old = pod.status.clone().unwrap_or_default();
         let spec = pod.pod_spec();
         let has_init = spec.init_containers.as_ref().is_some_and(|init| !init.is_empty());
-        let find = |statuses: &Option<Vec<ContainerStatus>>, name: &str| -> Option<ContainerStatus> {
-            statuses.iter().flatten().find(|status| status.name == name).cloned()
+        let reported: Vec<&ContainerStatus> =
+            old.init_container_statuses.iter().chain(&old.container_statuses).flatten().collect();
+        let slot = |container: &Container, init: bool| {
+            let old = reported.iter().find(|status| status.name == container.name);
+            Slot::new(container, init, has_init, old.copied())
         };
-        let init = spec.init_containers.iter().flatten().map(|container| {
-            Slot::new(container, true, has_init, find(&old.init_container_statuses, &container.name).as_ref())
-        });
-        let mut slots: Vec<Slot> = init.collect();
-        slots.extend(spec.containers.iter().map(|container| {
-            Slot::new(container, false, has_init, find(&old.container_statuses, &container.name).as_ref())
-        }));
-        let started = old.start_time.clone().unwrap_or_else(|| whole_seconds(Timestamp::now()));
+        let init = spec.init_containers.iter().flatten().map(|container| slot(container, true));
+        let slots = init.chain(spec.containers.iter().map(|container| slot(container, false))).collect();
+        let started = old.start_time.clone().unwrap_or_else(|| Time(Timestamp::now()));
         let mut worker = Worker {
             shared,
             pod,
@@ -134,8 +128,7 @@ impl Worker {
     /// A pod that this node does not know runs from its first init container on, also when it ran here before the node
     /// was restarted.
     fn begin_again(&mut self) {
-        let policy = self.pod.pod_spec().restart_policy.clone().unwrap_or_default();
-        if self.pod.is_ended() || self.main_is_over(&policy) {
+        if self.pod.is_ended() || self.main_is_over() {
             return;
         }
         for slot in self.slots.iter_mut().filter(|slot| slot.role == Role::Init && slot.exit_code() == Some(0)) {
@@ -168,11 +161,8 @@ impl Worker {
         if self.evicted.is_none() && self.is_overdue() {
             let (reason, message) =
                 ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline");
-            self.shared.events.normal(&self.pod, None, reason, message);
-            self.stop_all(Duration::from_secs(
-                self.pod.pod_spec().termination_grace_period_seconds.unwrap_or(30).unsigned_abs(),
-            ))
-            .await;
+            self.shared.events.report(&self.pod, Weight::Normal, reason, message);
+            self.stop_all(self.pod.grace()).await;
             self.evicted = Some((reason, message));
         }
         if self.evicted.is_none() {
@@ -231,8 +221,8 @@ impl Worker {
             exit_code: exit.code,
             reason: Some(reason.to_owned()),
             message,
-            started_at: Some(whole_seconds(live.container.running.started)),
-            finished_at: Some(whole_seconds(exit.at)),
+            started_at: Some(Time(live.container.running.started)),
+            finished_at: Some(Time(exit.at)),
             ..ContainerStateTerminated::default()
         });
     }
@@ -263,28 +253,13 @@ impl Worker {
         if !self.ready_to_start().await {
             return;
         }
-        let policy = self.pod.pod_spec().restart_policy.clone().unwrap_or_else(|| "Always".to_owned());
-        if self.main_is_over(&policy) {
-            let running = self.slots.iter().any(Slot::is_running);
-            if running {
-                self.stop_all(self.pod.grace()).await;
-            }
-            return;
+        if self.main_is_over() {
+            return self.stop_all(self.pod.grace()).await;
         }
         for index in 0..self.slots.len() {
             let slot = &self.slots[index];
-            let restarts = match slot.role {
-                Role::Sidecar => true,
-                Role::Init => policy != "Never" && slot.exit_code() != Some(0),
-                Role::Main => match policy.as_str() {
-                    "Never" => false,
-                    "OnFailure" => slot.exit_code() != Some(0),
-                    _ => true,
-                },
-            };
             let passed = slot.role == Role::Init && self.initialized;
-            let due = !slot.is_running() && !passed && (slot.is_waiting() || restarts);
-            if due {
+            if !slot.is_running() && !passed && (slot.is_waiting() || self.restarts(slot)) {
                 self.start_when_due(index).await;
             }
             let slot = &self.slots[index];
@@ -300,13 +275,21 @@ impl Worker {
         }
     }
 
+    /// Whether a container that has ended is started again.
+    fn restarts(&self, slot: &Slot) -> bool {
+        let failed = slot.exit_code() != Some(0);
+        match (slot.role, self.pod.pod_spec().restart_policy.as_deref().unwrap_or("Always")) {
+            (Role::Sidecar, _) => true,
+            (Role::Init | Role::Main, "Never") => false,
+            (Role::Init, _) | (Role::Main, "OnFailure") => failed,
+            (Role::Main, _) => true,
+        }
+    }
+
     /// Whether every container of the pod itself has ended for good.
-    fn main_is_over(&self, policy: &str) -> bool {
+    fn main_is_over(&self) -> bool {
         let mut main = self.slots.iter().filter(|slot| slot.role == Role::Main);
-        main.all(|slot| match slot.exit_code() {
-            None => false,
-            Some(code) => policy == "Never" || (policy == "OnFailure" && code == 0),
-        })
+        main.all(|slot| slot.exit_code().is_some() && !self.restarts(slot))
     }
 
     /// An address and volumes: what all containers of a pod share.
@@ -330,7 +313,7 @@ impl Worker {
                 true
             }
             Err(error) => {
-                self.shared.events.warning(&self.pod, None, "FailedMount", error.0);
+                self.shared.events.report(&self.pod, Weight::Warning, "FailedMount", error.0);
                 self.volumes_not_before = Some(Timestamp::now() + MOUNT_RETRY);
                 false
             }
@@ -363,6 +346,11 @@ impl Worker {
             return self.shared.address.clone();
         }
         self.address.map(|address| address.to_string()).unwrap_or_default()
+    }
+
+    /// An event about one of the pod's containers.
+    pub(super) fn tell(&self, container: &str, weight: Weight, reason: &str, message: impl Into<String>) {
+        self.shared.events.report_on(self.pod.part(container), weight, reason, message);
     }
 
     fn clean_up(&mut self) {

@@ -75,6 +75,10 @@ impl Controller {
         Ok(None)
     }
 
+    fn snapshots(&self, key: &Key) -> Api<VolumeSnapshot> {
+        self.cluster.api(&key.namespace)
+    }
+
     fn contents(&self) -> Api<VolumeSnapshotContent> {
         Api::all(self.cluster.client.clone())
     }
@@ -84,10 +88,10 @@ impl Controller {
         if content.as_ref().is_some_and(|content| content.spec.driver != PROVISIONER) {
             return Ok(());
         }
-        let api = self.cluster.api(&key.namespace);
         if snapshot.metadata.deletion_timestamp.is_some() {
-            return self.delete_snapshot(&api, key, snapshot, content.as_deref()).await;
+            return self.delete_snapshot(key, snapshot, content.as_deref()).await;
         }
+        let api = self.snapshots(key);
         if let Some(content) = content {
             let is_bound = snapshot.status.bound_volume_snapshot_content_name.is_some();
             // Each change brings the next look.
@@ -97,18 +101,12 @@ impl Controller {
             {
                 return Ok(());
             }
-            self.write_status(&api, key, snapshot, status_of(&content)).await?;
+            self.write_status(key, snapshot, status_of(&content)).await?;
             return self.release_claim(key, snapshot).await;
         }
-        match self.begin(&api, key, snapshot).await {
+        match self.begin(key, snapshot).await {
             Err(error @ Error::Other(_)) => {
-                let (reason, doing) = if snapshot.spec.volume_snapshot_class_name.is_none() {
-                    ("SetDefaultSnapshotClassFailed", "set default snapshot class")
-                } else {
-                    ("SnapshotContentCreationFailed", "create snapshot content")
-                };
-                let message = format!("Failed to {doing} with error {error}");
-                self.fail(&api, snapshot, reason, &message).await?;
+                self.fail(key, snapshot, &error).await?;
                 Err(error)
             }
             outcome => outcome,
@@ -116,7 +114,8 @@ impl Controller {
     }
 
     /// From a new VolumeSnapshot to its content. An error that is a sentence is for the user to read.
-    async fn begin(&self, api: &Api<VolumeSnapshot>, key: &Key, snapshot: &VolumeSnapshot) -> Result<()> {
+    async fn begin(&self, key: &Key, snapshot: &VolumeSnapshot) -> Result<()> {
+        let api = self.snapshots(key);
         let Some(claim) = snapshot.spec.source.persistent_volume_claim_name.as_deref() else {
             let content = snapshot.spec.source.volume_snapshot_content_name.clone().unwrap_or_default();
             return Err(Error::Other(format!("VolumeSnapshotContent {content} is missing")));
@@ -125,9 +124,9 @@ impl Controller {
         if snapshot.spec.volume_snapshot_class_name.is_none() {
             // Which default it is depends on who made the volume.
             self.bound_claim(&Key::new(&key.namespace, claim))?;
-            return patch(api, snapshot, json!({"spec": {"volumeSnapshotClassName": class.metadata.name}})).await;
+            return patch(&api, snapshot, json!({"spec": {"volumeSnapshotClassName": class.metadata.name}})).await;
         }
-        if protect(api, snapshot, AS_SOURCE, true).await? {
+        if protect(&api, snapshot, AS_SOURCE, true).await? {
             return Ok(());
         }
         let (claim, volume) = self.bound_claim(&Key::new(&key.namespace, claim))?;
@@ -193,18 +192,12 @@ impl Controller {
         }
     }
 
-    async fn write_status(
-        &self,
-        api: &Api<VolumeSnapshot>,
-        key: &Key,
-        snapshot: &VolumeSnapshot,
-        status: SnapshotStatus,
-    ) -> Result<()> {
+    async fn write_status(&self, key: &Key, snapshot: &VolumeSnapshot, status: SnapshotStatus) -> Result<()> {
         let before = &snapshot.status;
         if *before == status {
             return Ok(());
         }
-        patch_status(api, snapshot, json!(status)).await?;
+        patch_status(&self.snapshots(key), snapshot, json!(status)).await?;
         if before.creation_time.is_none() && status.creation_time.is_some() {
             let message = format!("Snapshot {key} was successfully created by the CSI driver.");
             self.events.report(snapshot, Weight::Normal, "SnapshotCreated", message);
@@ -215,19 +208,17 @@ impl Controller {
         Ok(())
     }
 
-    async fn fail(
-        &self,
-        api: &Api<VolumeSnapshot>,
-        snapshot: &VolumeSnapshot,
-        reason: &'static str,
-        message: &str,
-    ) -> Result<()> {
-        let said = snapshot.status.error.as_ref().and_then(|error| error.message.as_deref());
-        if said == Some(message) {
+    async fn fail(&self, key: &Key, snapshot: &VolumeSnapshot, error: &Error) -> Result<()> {
+        let (reason, doing) = match snapshot.spec.volume_snapshot_class_name {
+            None => ("SetDefaultSnapshotClassFailed", "set default snapshot class"),
+            Some(_) => ("SnapshotContentCreationFailed", "create snapshot content"),
+        };
+        let message = format!("Failed to {doing} with error {error}");
+        if snapshot.status.error.as_ref().is_some_and(|said| said.message.as_ref() == Some(&message)) {
             return Ok(());
         }
         let error = json!({"message": message, "time": Time(Timestamp::now())});
-        patch_status(api, snapshot, json!({"error": error, "readyToUse": false})).await?;
+        patch_status(&self.snapshots(key), snapshot, json!({"error": error, "readyToUse": false})).await?;
         self.events.report(snapshot, Weight::Warning, reason, message);
         Ok(())
     }
@@ -250,7 +241,6 @@ impl Controller {
 
     async fn delete_snapshot(
         &self,
-        api: &Api<VolumeSnapshot>,
         key: &Key,
         snapshot: &VolumeSnapshot,
         content: Option<&VolumeSnapshotContent>,
@@ -277,7 +267,7 @@ impl Controller {
         }
         let mut finalizers = snapshot.finalizers().to_vec();
         finalizers.retain(|finalizer| finalizer != AS_SOURCE && finalizer != BOUND);
-        patch(api, snapshot, json!({"metadata": {"finalizers": finalizers}})).await
+        patch(&self.snapshots(key), snapshot, json!({"metadata": {"finalizers": finalizers}})).await
     }
 
     fn is_being_restored(&self, key: &Key) -> bool {

@@ -1,4 +1,4 @@
-//! What a new claim is to be filled with: a snapshot, or another claim.
+//! What a new claim is to be filled with: nothing, or a snapshot.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,6 @@ pub(crate) fn find(claim: &PersistentVolumeClaim, cluster: &Cluster) -> Result<O
     let wanted = spec.resources.and_then(|resources| resources.requests?.get("storage").map(quantity::bytes));
     match (group.as_deref().unwrap_or_default(), kind.as_str()) {
         (GROUP, "VolumeSnapshot") => of_snapshot(&key, wanted.unwrap_or_default(), cluster).map(Some),
-        ("", "PersistentVolumeClaim") => of_claim(&key, cluster).map(Some),
         (group, kind) => Err(Error::Other(format!("the data source {kind} of group \"{group}\" is not supported"))),
     }
 }
@@ -50,15 +49,4 @@ fn of_snapshot(key: &Key, wanted: u64, cluster: &Cluster) -> Result<PathBuf> {
     let handle = content.and_then(|content| content.status.snapshot_handle.clone());
     let unbound = || failed(format!("snapshot {name} is not bound"));
     Ok(cluster.storage.snapshot(&handle.ok_or_else(unbound)?))
-}
-
-fn of_claim(key: &Key, cluster: &Cluster) -> Result<PathBuf> {
-    let name = &key.name;
-    let missing = || {
-        Error::Other(format!("error getting PVC {name} from api server: persistentvolumeclaim \"{name}\" not found"))
-    };
-    let claim = cluster.claims.get(key).ok_or_else(missing)?;
-    let volume = claim.spec.as_ref().and_then(|spec| spec.volume_name.clone()).unwrap_or_default();
-    let path = cluster.volumes.get(&Key::cluster(volume)).and_then(|volume| local::path_of(&volume));
-    path.ok_or_else(|| Error::Other(format!("the source claim {name} is not bound to a volume of this node")))
 }

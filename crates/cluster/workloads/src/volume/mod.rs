@@ -122,8 +122,9 @@ impl Controller {
 
     fn is_used(&self, claim: &PersistentVolumeClaim) -> bool {
         let Key { namespace, name } = Key::of(claim);
-        let uses =
-            |pod: &Pod| !pod::node(pod).is_empty() && !pod::is_finished(pod) && claims_of(pod).any(|used| used == name);
+        let uses = |pod: &Pod| {
+            !pod::node(pod).is_empty() && !pod::is_finished(pod) && pod::claims(pod).any(|used| used == name)
+        };
         self.cluster.pods.in_namespace(&namespace).iter().any(|pod| uses(pod))
     }
 
@@ -279,10 +280,5 @@ impl Controller {
 fn pod_changed(change: &Change<Pod>) -> Vec<Key> {
     let pod = change.latest();
     let ended = change.after.is_none() || pod::is_finished(pod);
-    claims_of(pod).filter(|_| ended).map(|claim| Key::beside(&**pod, claim)).collect()
-}
-
-fn claims_of(pod: &Pod) -> impl Iterator<Item = &str> {
-    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
-    volumes.filter_map(|volume| volume.persistent_volume_claim.as_ref().map(|claim| claim.claim_name.as_str()))
+    pod::claims(pod).filter(|_| ended).map(|claim| Key::beside(&**pod, claim)).collect()
 }
