@@ -8,12 +8,13 @@ use boathook_tests::{
     cluster::{Choice, Cluster},
     differential::{
         case::{self, Case, Variables},
-        compare::Differences,
+        compare::{Differences, keep_named},
         play::{Played, Player},
         webhook,
     },
     namespace,
 };
+use kube::{Client, config::AuthInfo};
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
@@ -124,9 +125,12 @@ async fn compare(bench: &Bench, case: &Case) -> Result<()> {
         (Err(one), Err(other)) => bail!("{one:#}\n\nand: {other:#}"),
     };
     let mut found = Vec::new();
-    for ((title, real), (_, embedded)) in real.shown.iter().zip(&embedded.shown) {
-        let differences = bench.differences.between(&case.name, real, embedded);
-        found.extend(differences.into_iter().map(|difference| format!("{title}, at {difference}")));
+    for (mut real, embedded) in real.shown.into_iter().zip(embedded.shown) {
+        if real.named_only {
+            keep_named(&mut real.outcome, &embedded.outcome);
+        }
+        let differences = bench.differences.between(&case.name, &real.outcome, &embedded.outcome);
+        found.extend(differences.into_iter().map(|difference| format!("{}, at {difference}", real.step)));
     }
     match found.is_empty() {
         true => Ok(()),
@@ -137,7 +141,10 @@ async fn compare(bench: &Bench, case: &Case) -> Result<()> {
 async fn play(which: &'static str, cluster: &Cluster, bench: &Bench, case: &Case) -> Result<Played> {
     let client = &cluster.client;
     let name = namespace::create(client, "differential").await.context(which)?;
-    let mut player = Player::new(client.clone(), &name, cluster.images.shell, bench.variables.clone());
+    let mut nobody = cluster.config.clone();
+    nobody.auth_info = AuthInfo::default();
+    let nobody = Client::try_from(nobody)?;
+    let mut player = Player::new(client.clone(), nobody, &name, cluster.images.shell, bench.variables.clone());
     let played = match player.settle().await {
         Ok(()) => player.play(case).await,
         Err(error) => Err(error),

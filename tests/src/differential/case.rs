@@ -28,7 +28,7 @@ pub struct Step {
     pub request: Option<String>,
     /// `/path?query`: a watch, read until `events` have come or the server ends it; the events are compared.
     pub watch: Option<String>,
-    /// `/path`: asked again and again until `is` holds; nothing is compared.
+    /// `/path` or `VERB /path`: asked again and again until `is` holds; nothing is compared.
     pub until: Option<String>,
     /// `/path` of a collection: watched from now on, in the background, under the name in `named`.
     pub record: Option<String>,
@@ -44,13 +44,19 @@ pub struct Step {
     /// Acts as this user.
     pub r#as: Option<String>,
     pub groups: Vec<String>,
+    pub headers: BTreeMap<String, String>,
+    /// Sent with this token and no other credentials; without any if it is empty.
+    pub token: Option<String>,
+    /// The real cluster may name more in the answer's lists: only what the embedded one names is compared.
+    pub named_only: bool,
     /// Variable -> JSON pointer into the answer.
     pub save: BTreeMap<String, String>,
     pub events: Option<usize>,
     /// JSON pointer -> value; `null`: absent. The pointer `status code` is the answer's.
     pub is: BTreeMap<String, Value>,
     pub named: Option<String>,
-    /// JSON pointers, with `*` for every element of a list and `key=value` for the one that has it.
+    /// JSON pointers, with `*` for every element of a list and `key=value` for the one that has it: all that is compared
+    /// of a recording, or of an answer (`/status`, `/warnings`, `/body/...`).
     pub fields: Vec<String>,
 }
 
@@ -59,7 +65,7 @@ pub struct Step {
 pub enum Act<'a> {
     Request { verb: &'a str, path: &'a str },
     Watch { path: &'a str, events: usize },
-    Until { path: &'a str },
+    Until { verb: &'a str, path: &'a str },
     Record { path: &'a str, name: &'a str },
     Recorded { name: &'a str },
 }
@@ -74,7 +80,11 @@ impl Step {
             }
             // Without a number: until the server ends it, so the query should have a `timeoutSeconds`.
             (None, Some(path), None, None, None) => Ok(Act::Watch { path, events: self.events.unwrap_or(usize::MAX) }),
-            (None, None, Some(path), None, None) if !self.is.is_empty() => Ok(Act::Until { path }),
+            (None, None, Some(line), None, None) if !self.is.is_empty() => {
+                let (verb, path) =
+                    line.split_once(' ').filter(|_| !line.starts_with('/')).unwrap_or(("GET", line.as_str()));
+                Ok(Act::Until { verb, path })
+            }
             (None, None, None, Some(path), None) => {
                 Ok(Act::Record { path, name: self.named.as_deref().context("a recording needs `named`")? })
             }

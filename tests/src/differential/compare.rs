@@ -64,6 +64,34 @@ impl Differences {
     }
 }
 
+/// Takes from the real outcome's lists the named things that the embedded one does not name.
+pub fn keep_named(real: &mut Value, embedded: &Value) {
+    match (real, embedded) {
+        (Value::Object(real), Value::Object(embedded)) => {
+            for (key, value) in real {
+                keep_named(value, embedded.get(key).unwrap_or(&Value::Null));
+            }
+        }
+        (Value::Array(real), Value::Array(embedded)) => {
+            let like = |item: &Value| embedded.iter().find(|other| name(other).is_some() && name(other) == name(item));
+            real.retain(|item| name(item).is_none() || like(item).is_some());
+            for item in real {
+                keep_named(item, like(item).unwrap_or(&Value::Null));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What a thing in one of discovery's lists is called.
+fn name(item: &Value) -> Option<&str> {
+    // The core group has no name, but metadata.
+    if let Some(metadata) = item.get("metadata") {
+        return Some(metadata["name"].as_str().unwrap_or_default());
+    }
+    ["name", "resource", "subresource", "version"].iter().find_map(|key| item.get(key)?.as_str())
+}
+
 fn covers(pattern: &str, at: &str) -> bool {
     let mut place = at.split('/');
     pattern.split('/').all(|wanted| place.next().is_some_and(|segment| wanted == "*" || wanted == segment))
@@ -120,6 +148,14 @@ mod tests {
         let differences = Differences::read("[]").unwrap();
         let found = differences.between("a", &json!({"a": 1, "l": [1, 2]}), &json!({"l": [1]}));
         assert_eq!(found.len(), 2, "{found:?}");
+    }
+
+    #[test]
+    fn what_only_the_real_one_names_is_left_out() {
+        let named = |names: &[&str]| Value::from_iter(names.iter().map(|name| json!({"name": name, "of": ["x"]})));
+        let mut real = json!({"groups": named(&["a", "b", "c"]), "verbs": ["get", "list"]});
+        keep_named(&mut real, &json!({"groups": named(&["c", "a"]), "verbs": ["get"]}));
+        assert_eq!(real, json!({"groups": named(&["a", "c"]), "verbs": ["get", "list"]}));
     }
 
     #[test]

@@ -86,6 +86,7 @@ impl Normaliser {
     }
 
     fn replace(&mut self, value: &mut Value, key: &str) {
+        sort_causes(value);
         match value {
             Value::Object(fields) => {
                 let list = fields.contains_key("items") || fields.get("remainingItemCount").is_some();
@@ -162,6 +163,20 @@ impl Normaliser {
     }
 }
 
+/// Puts the causes of a refusal in the order of their texts. Kubernetes finds them by walking maps, in any order.
+fn sort_causes(status: &mut Value) {
+    let said = |causes: &[Value]| {
+        let text = |cause: &Value| Some(format!("{}: {}", cause["field"].as_str()?, cause["message"].as_str()?));
+        Some(causes.iter().map(text).collect::<Option<Vec<_>>>()?.join(", "))
+    };
+    let Some(Value::Array(causes)) = status.pointer_mut("/details/causes") else { return };
+    let before = said(causes);
+    causes.sort_by_key(Value::to_string);
+    if let (Some(before), Some(after), Some(message)) = (before, said(causes), status["message"].as_str()) {
+        status["message"] = message.replace(&before, &after).into();
+    }
+}
+
 fn mask(value: &mut Value, key: &str, name: &str) {
     if let Some(field) = value.get_mut(key).filter(|field| field.as_str().is_some_and(|text| !text.is_empty())) {
         *field = Value::String(name.to_owned());
@@ -215,6 +230,17 @@ mod tests {
         let normal = normaliser.normalise(value);
         assert_eq!(normal["message"], json!("pod \"web-<name 1>\" in {ns}"));
         assert_eq!(normal["metadata"]["name"], json!("web-<name 1>"));
+    }
+
+    #[test]
+    fn causes_have_one_order() {
+        let status = |message: &str, fields: [&str; 2]| {
+            let causes = fields.map(|field| json!({"field": field, "message": "bad"}));
+            json!({"message": message, "details": {"causes": causes}})
+        };
+        let mut normaliser = Normaliser::new("ns-1", "shell");
+        let one = normaliser.normalise(status("invalid: [a: bad, b: bad]", ["a", "b"]));
+        assert_eq!(one, normaliser.normalise(status("invalid: [b: bad, a: bad]", ["b", "a"])));
     }
 
     #[test]

@@ -24,11 +24,19 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// What the steps of a case have shown, in their order; steps that only wait show nothing.
 pub struct Played {
-    pub shown: Vec<(String, Value)>,
+    pub shown: Vec<Shown>,
+}
+
+pub struct Shown {
+    pub step: String,
+    pub outcome: Value,
+    pub named_only: bool,
 }
 
 pub struct Player {
     client: Client,
+    /// One without credentials.
+    nobody: Client,
     variables: Variables,
     normaliser: Normaliser,
     recordings: BTreeMap<String, Recording>,
@@ -36,10 +44,11 @@ pub struct Player {
 
 impl Player {
     /// `image` is one with a shell, as this cluster calls it.
-    pub fn new(client: Client, namespace: &str, image: &str, mut variables: Variables) -> Self {
+    pub fn new(client: Client, nobody: Client, namespace: &str, image: &str, mut variables: Variables) -> Self {
         variables.set("ns", json!(namespace));
         variables.set("image", json!(image));
-        Self { client, variables, normaliser: Normaliser::new(namespace, image), recordings: BTreeMap::new() }
+        let normaliser = Normaliser::new(namespace, image);
+        Self { client, nobody, variables, normaliser, recordings: BTreeMap::new() }
     }
 
     /// Waits until a new namespace has what every namespace gets, which controllers make in their own time.
@@ -58,7 +67,12 @@ impl Player {
         for (index, step) in case.steps.iter().enumerate() {
             let title = format!("step {} ({})", index + 1, title(step));
             let outcome = self.step(step).await.with_context(|| title.clone())?;
-            shown.extend(outcome.map(|outcome| (title, self.normaliser.normalise(outcome))));
+            let Some(outcome) = outcome else { continue };
+            let mut outcome = self.normaliser.normalise(outcome);
+            if step.request.is_some() && !step.fields.is_empty() {
+                outcome = fields(&outcome, &step.fields);
+            }
+            shown.push(Shown { step: title, outcome, named_only: step.named_only });
         }
         Ok(Played { shown })
     }
@@ -83,7 +97,7 @@ impl Player {
                 Ok(Some(answer.shown()))
             }
             Act::Watch { path, events } => self.watch(step, path, events).await.map(Some),
-            Act::Until { path } => self.until(step, path).await.map(|()| None),
+            Act::Until { verb, path } => self.until(step, verb, path).await.map(|()| None),
             Act::Record { path, name } => {
                 let recording = Recording::start(self.client.clone(), self.variables.fill(path)).await?;
                 self.recordings.insert(name.to_owned(), recording);
@@ -100,7 +114,8 @@ impl Player {
     }
 
     async fn request(&self, step: &Step, verb: &str, path: &str) -> Result<Answer> {
-        let answering = async { Answer::read(self.client.send(self.build(step, verb, path)?).await?).await };
+        let client = if step.token.is_some() { &self.nobody } else { &self.client };
+        let answering = async { Answer::read(client.send(self.build(step, verb, path)?).await?).await };
         timeout(DEADLINE, answering).await.context("no answer")?
     }
 
@@ -111,6 +126,12 @@ impl Player {
         }
         for group in &step.groups {
             request = request.header("Impersonate-Group", self.variables.fill(group));
+        }
+        for (name, value) in &step.headers {
+            request = request.header(name, self.variables.fill(value));
+        }
+        if let Some(token) = step.token.as_ref().filter(|token| !token.is_empty()) {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", self.variables.fill(token)));
         }
         if let Some(accept) = &step.accept {
             request = request.header(header::ACCEPT, accept);
@@ -141,10 +162,10 @@ impl Player {
         Ok(json!({ "events": events }))
     }
 
-    async fn until(&self, step: &Step, path: &str) -> Result<()> {
+    async fn until(&self, step: &Step, verb: &str, path: &str) -> Result<()> {
         let deadline = Instant::now() + DEADLINE;
         loop {
-            let answer = self.request(step, "GET", path).await?;
+            let answer = self.request(step, verb, path).await?;
             let holds = step.is.iter().all(|(pointer, wanted)| match pointer.as_str() {
                 "status code" => json!(answer.status) == *wanted,
                 _ => answer.body.pointer(pointer).unwrap_or(&Value::Null) == &self.variables.fill_value(wanted),
@@ -199,10 +220,13 @@ fn title(step: &Step) -> String {
 
 /// The fields of each state, each change once.
 fn project(states: &[Value], fields: &[String]) -> Value {
-    let mut rows: Vec<Value> =
-        states.iter().map(|state| fields.iter().map(|field| (field.clone(), at(state, field))).collect()).collect();
+    let mut rows: Vec<Value> = states.iter().map(|state| self::fields(state, fields)).collect();
     rows.dedup();
     Value::Array(rows)
+}
+
+fn fields(value: &Value, fields: &[String]) -> Value {
+    fields.iter().map(|field| (field.clone(), at(value, field))).collect()
 }
 
 /// What is at a pointer in which `*` stands for every element of a list and `key=value` for the one that has it.

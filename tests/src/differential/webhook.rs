@@ -1,7 +1,8 @@
 //! The webhooks that cases name: what one does is the path of its URL.
 //!
-//! `/allow`, `/deny` (403 in its own words), `/warn` (allows and warns), `/label` (adds the label `hooked=yes`),
-//! `/tell` (denies with the request it was asked, so that the requests themselves are compared).
+//! `/allow`, `/deny` (403 in its own words), `/deny/CODE/REASON` (in these), `/warn` (allows and warns), `/label` (adds the
+//! label `hooked=yes`), `/count` (appends to the annotation `asked`), `/harm` (a patch that does not apply), `/tell`
+//! (denies with the request it was asked, so that the requests themselves are compared).
 
 use anyhow::Result;
 use kube::core::{
@@ -26,8 +27,18 @@ fn answer(path: &str, ask: &Ask) -> AdmissionResponse {
             response
         }
         "/label" => label(response, ask),
+        "/count" => count(response, ask),
+        "/harm" => patched(response, json!([{"op": "remove", "path": "/spec/harbour"}])),
         "/tell" => deny(response, &told(ask).to_string()),
-        _ => response,
+        _ => match path.strip_prefix("/deny/").and_then(|rest| rest.split_once('/')) {
+            Some((code, reason)) => {
+                let mut response = deny(response, "");
+                response.result.code = code.parse().unwrap_or_default();
+                response.result.reason = reason.to_owned();
+                response
+            }
+            None => response,
+        },
     }
 }
 
@@ -49,7 +60,22 @@ fn label(response: AdmissionResponse, ask: &Ask) -> AdmissionResponse {
         true => json!([{"op": "add", "path": "/metadata/labels/hooked", "value": "yes"}]),
         false => json!([{"op": "add", "path": "/metadata/labels", "value": {"hooked": "yes"}}]),
     };
-    let patch = serde_json::from_value(operations).expect("both are JSON patches");
+    patched(response, operations)
+}
+
+fn count(response: AdmissionResponse, ask: &Ask) -> AdmissionResponse {
+    let annotations = ask.object.as_ref().and_then(|object| object.metadata.annotations.as_ref());
+    let before = annotations.and_then(|annotations| annotations.get("asked")).map_or("", String::as_str);
+    let asked = format!("{before}I");
+    let operations = match annotations {
+        Some(_) => json!([{"op": "add", "path": "/metadata/annotations/asked", "value": asked}]),
+        None => json!([{"op": "add", "path": "/metadata/annotations", "value": {"asked": asked}}]),
+    };
+    patched(response, operations)
+}
+
+fn patched(response: AdmissionResponse, operations: Value) -> AdmissionResponse {
+    let patch = serde_json::from_value(operations).expect("these are JSON patches");
     response.with_patch(patch).expect("a patch can be written as JSON")
 }
 
