@@ -6,6 +6,7 @@ mod deployments;
 mod exec;
 mod images;
 mod kube_runtime;
+mod malformed;
 mod services;
 mod snapshots;
 
@@ -24,6 +25,11 @@ fn main() -> ExitCode {
         exec::a_stream_cut_in_the_middle_has_no_status,
         images::an_image_without_a_shell_runs_and_is_executed_in,
         kube_runtime::a_watcher_goes_on_where_its_connection_was_cut,
+        malformed::malformed_requests_are_refused_in_kubernetes_words,
+        malformed::objects_too_large_or_too_deep_are_refused,
+        malformed::who_cannot_be_known_is_refused,
+        malformed::half_a_request_is_in_nobodys_way,
+        malformed::broken_frames_end_an_exec_and_nothing_else,
         services::a_service_reaches_its_pod,
         snapshots::a_claim_is_snapshotted_and_restored_byte_for_byte,
     ];

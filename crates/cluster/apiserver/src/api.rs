@@ -20,9 +20,9 @@ use crate::answer::{self, Body};
 use crate::channels;
 use crate::definitions::DEFINITIONS;
 use crate::describe::Descriptions;
-use crate::handlers::{Call, FieldValidation};
+use crate::handlers::{Call, options};
 use crate::random;
-use crate::request::{self, Query, Target};
+use crate::request::{self, Query, Target, Verb};
 use crate::resource::{Kinds, Resource};
 use crate::sessions::Sessions;
 use crate::status::{Result, Status};
@@ -134,10 +134,10 @@ impl Api {
     }
 
     async fn respond(self: &Arc<Self>, request: Request) -> Result<Response<Body>> {
+        let user = self.user(&request)?;
         if matches!(request.path.as_str(), "/healthz" | "/livez" | "/readyz") {
             return Ok(answer::text(StatusCode::OK, "ok"));
         }
-        let user = self.user(&request)?;
         let query = Query::parse(&request.query);
         let Some(target) = request::target(request.method.as_str(), &request.path, &query)? else {
             let verb = request.method.as_str().to_lowercase();
@@ -146,10 +146,10 @@ impl Api {
             let accept = request.header(header::ACCEPT);
             return self.descriptions.answer(&self.kinds, &request.method, &request.path, accept);
         };
-        let Some(resource) = self.kinds.find(&target.group, &target.version, &target.resource) else {
-            return Err(Status::no_such_path());
-        };
-        self.rules().check(&user, &attributes(&target, &resource))?;
+        let resource = self.kinds.find(&target.group, &target.version, &target.resource);
+        self.rules().check(&user, &attributes(&target, resource.as_deref()))?;
+        let resource = resource.ok_or_else(Status::no_such_path)?;
+        check_place(&target, &resource)?;
         let call = self.call(request, user, target, query, resource)?;
         let warnings = Arc::clone(&call.warnings);
         let mut response = call.answer().await?;
@@ -165,12 +165,12 @@ impl Api {
     /// Who sent the request, and whom they act as.
     fn user(&self, request: &Request) -> Result<User> {
         let presented = request.header(header::AUTHORIZATION);
-        let user = match presented.strip_prefix("Bearer ") {
-            None => User::anonymous(),
-            Some(token) => {
+        let user = match presented.trim().split_once(' ') {
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case("Bearer") => {
                 let now = self.now().as_second();
-                self.tokens.authenticate(token, now, &self.lookup()).map_err(|_| Status::unauthorized())?
+                self.tokens.authenticate(token.trim(), now, &self.lookup()).map_err(|_| Status::unauthorized())?
             }
+            _ => User::anonymous(),
         };
         impersonation::acting_user(&self.rules(), user, &request.headers)
     }
@@ -270,24 +270,9 @@ impl Api {
         query: Query,
         resource: Arc<Resource>,
     ) -> Result<Call> {
-        let dry_run = match query.get("dryRun") {
-            "" => false,
-            "All" => true,
-            other => {
-                let said = format!("dryRun: Unsupported value: \"{other}\": supported values: \"All\"");
-                return Err(Status::bad_request(said));
-            }
-        };
-        let validation = match query.get("fieldValidation") {
-            "Ignore" => FieldValidation::Ignore,
-            "" | "Warn" => FieldValidation::Warn,
-            "Strict" => FieldValidation::Strict,
-            other => {
-                return Err(Status::bad_request(format!(
-                    "fieldValidation: Unsupported value: \"{other}\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""
-                )));
-            }
-        };
+        let applies = request.header(header::CONTENT_TYPE).starts_with("application/apply-patch");
+        let (dry_run, validation) = options::of_write(target.verb, applies, &query)?;
+        options::of_list(target.verb, &query)?;
         let manager = match query.get("fieldManager") {
             // Whoever does not say is known by the program's name.
             "" => request.header(header::USER_AGENT).split('/').next().unwrap_or_default().to_owned(),
@@ -308,6 +293,7 @@ impl Api {
             manager: if manager.is_empty() { "unknown".to_owned() } else { manager },
             dry_run,
             validation,
+            repeated: Vec::new(),
             client_pins: false,
             applies: false,
             deadline: tokio::time::Instant::now() + REQUEST_TIME,
@@ -348,7 +334,23 @@ impl Api {
     }
 }
 
-fn attributes<'a>(target: &'a Target, resource: &Resource) -> Attributes<'a> {
+/// Whether this can be done there at all: a kind is served in namespaces or outside of them, and by its own verbs.
+fn check_place(target: &Target, resource: &Resource) -> Result<()> {
+    let inside = !target.namespace.is_empty() && target.resource != "namespaces";
+    let outside = resource.namespaced && target.namespace.is_empty();
+    let no_status = target.subresource == "status" && !resource.has_status;
+    if (inside && !resource.namespaced) || (outside && !target.name.is_empty()) || no_status {
+        return Err(Status::no_such_path());
+    }
+    let needs_namespace = matches!(target.verb, Verb::Create | Verb::DeleteCollection);
+    let served = !target.subresource.is_empty() || resource.served.verbs.contains(&target.verb.name());
+    if !served || (outside && needs_namespace) {
+        return Err(Status::method_not_allowed());
+    }
+    Ok(())
+}
+
+fn attributes<'a>(target: &'a Target, resource: Option<&Resource>) -> Attributes<'a> {
     Attributes {
         verb: target.verb.name(),
         group: &target.group,
@@ -357,7 +359,7 @@ fn attributes<'a>(target: &'a Target, resource: &Resource) -> Attributes<'a> {
         subresource: &target.subresource,
         name: &target.name,
         // A namespace is named by its path, but lives in none.
-        namespace: if resource.namespaced { &target.namespace } else { "" },
+        namespace: if resource.is_none_or(|resource| resource.namespaced) { &target.namespace } else { "" },
         path: "",
     }
 }

@@ -1,10 +1,12 @@
 //! What a client sends: how large it may be, in which form, and how it is read.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use http_body::Frame;
 use http_body_util::{BodyExt, Limited};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::protobuf;
+use crate::repeated::Said;
 use crate::status::{Result, Status};
 
 /// Kubernetes' own limit for a request's body.
@@ -13,44 +15,73 @@ pub const LIMIT: usize = 3 * 1024 * 1024;
 /// The forms that an object may come in.
 const OBJECT_FORMS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
+/// How much more is read of a body that is too large and thrown away: a client that is still sending hears no answer.
+const DRAINED: usize = 8 * LIMIT;
+
 /// Reads a body to its end, at most [`LIMIT`] of it.
 pub async fn read<B>(body: B) -> Result<Bytes>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match Limited::new(body, LIMIT).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            Err(Status::too_large(format!("Request entity too large: limit is {LIMIT}")))
+    let mut body = std::pin::pin!(Limited::new(body, DRAINED));
+    let (mut read, mut size) = (BytesMut::new(), 0);
+    while let Some(frame) = body.frame().await {
+        match frame.map(Frame::into_data) {
+            Ok(Ok(data)) => {
+                size += data.len();
+                if size <= LIMIT {
+                    read.extend_from_slice(&data);
+                }
+            }
+            // Trailers say nothing here.
+            Ok(Err(_)) => {}
+            Err(error) if error.is::<http_body_util::LengthLimitError>() => break,
+            Err(error) => return Err(Status::bad_request(format!("failed to read the request's body: {error}"))),
         }
-        Err(error) => Err(Status::bad_request(format!("failed to read the request's body: {error}"))),
+    }
+    match size {
+        0..=LIMIT => Ok(read.freeze()),
+        _ => Err(Status::too_large(format!("Request entity too large: limit is {LIMIT}"))),
     }
 }
 
 /// The object in a body, by its content type.
 pub fn object(content_type: &str, body: &[u8]) -> Result<Value> {
-    match media_type(content_type) {
-        "" | "application/json" => json(body),
-        "application/yaml" | "application/yml" | "text/yaml" => yaml(body),
-        protobuf::CONTENT_TYPE => protobuf::decode(body).map_err(Status::bad_request),
-        _ => Err(Status::unsupported_media_type(OBJECT_FORMS)),
-    }
+    said(content_type, body).map(|said| said.value)
 }
 
-pub fn json(body: &[u8]) -> Result<Value> {
-    if body.iter().all(u8::is_ascii_whitespace) {
-        return Err(Status::bad_request("the request's body is empty: an object is needed"));
+/// The same, with what it says twice. Nothing at all is an object without fields.
+pub fn said(content_type: &str, body: &[u8]) -> Result<Said> {
+    let mut said = match media_type(content_type) {
+        "" | "application/json" => json(body)?,
+        "application/yaml" | "application/yml" | "text/yaml" => yaml(body)?,
+        protobuf::CONTENT_TYPE => {
+            Said { value: protobuf::decode(body).map_err(Status::bad_request)?, repeated: Vec::new() }
+        }
+        _ => return Err(Status::unsupported_media_type(OBJECT_FORMS)),
+    };
+    if said.value.is_null() {
+        said.value = Value::Object(Map::new());
     }
-    serde_json::from_slice(body).map_err(|error| {
-        Status::bad_request(format!("the object provided is unrecognized: couldn't parse it as JSON: {error}"))
+    Ok(said)
+}
+
+/// As Go reads it: what is not UTF-8 is replaced.
+pub fn json(body: &[u8]) -> Result<Said> {
+    serde_json::from_str(&String::from_utf8_lossy(body)).map_err(|error| {
+        Status::bad_request(format!(
+            "the object provided is unrecognized: couldn't get version/kind; json parse error: {error}"
+        ))
     })
 }
 
 /// YAML is read for what JSON could say; tags and repeated anchors beyond the library's budget are refused by it.
-pub fn yaml(body: &[u8]) -> Result<Value> {
+pub fn yaml(body: &[u8]) -> Result<Said> {
     let text = std::str::from_utf8(body).map_err(|_| Status::bad_request("the request's body is not UTF-8"))?;
-    serde_saphyr::from_str(text).map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))
+    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::options::DuplicateKeyPolicy::LastWins };
+    serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))
 }
 
 /// A content type without its parameters.

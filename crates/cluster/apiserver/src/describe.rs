@@ -26,6 +26,10 @@ impl Descriptions {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let aggregated = match asked_form(accept) {
             Some(Form::AggregatedDiscovery(version)) => Some(version),
+            // OpenAPI has forms of its own, and clients that ask for one of them read JSON too.
+            None if matches!(parts.as_slice(), ["api" | "apis" | "version", ..]) => {
+                return Err(Status::not_acceptable("application/json"));
+            }
             _ => None,
         };
         let found = match (parts.as_slice(), aggregated) {

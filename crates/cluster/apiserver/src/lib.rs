@@ -28,6 +28,7 @@ mod ownership;
 mod patch;
 mod protobuf;
 mod random;
+mod repeated;
 mod request;
 mod resource;
 mod schema;

@@ -71,16 +71,28 @@ impl Query {
         self.0.get(key).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// A switch: `true` and `1` as Go reads them; a bare key is on.
+    /// A switch: everything but `false` and `0` is on, as Kubernetes reads it.
     pub fn is_set(&self, key: &str) -> bool {
-        self.0.contains_key(key) && matches!(self.get(key), "" | "1" | "t" | "T" | "true" | "TRUE" | "True")
+        self.0.contains_key(key) && self.get(key) != "0" && !self.get(key).eq_ignore_ascii_case("false")
     }
 
     pub fn number<T: std::str::FromStr>(&self, key: &str) -> Result<Option<T>> {
         match self.get(key) {
             "" => Ok(None),
             text => text.parse().map(Some).map_err(|_| {
-                Status::bad_request(format!("strconv.ParseInt: parsing \"{text}\": invalid syntax: parameter {key}"))
+                let why = if text.parse::<i128>().is_ok() { "value out of range" } else { "invalid syntax" };
+                Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: {why}"))
+            }),
+        }
+    }
+
+    /// The version that is asked for; what cannot be one, in Kubernetes' words.
+    pub fn version(&self) -> std::result::Result<Option<u64>, String> {
+        match self.get("resourceVersion") {
+            "" => Ok(None),
+            text => text.parse().map(Some).map_err(|_| {
+                let why = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
+                format!("resourceVersion: Invalid value: {text:?}: {why}")
             }),
         }
     }
@@ -88,6 +100,9 @@ impl Query {
 
 /// The target of a path; none if it is no path to objects (discovery, health, version).
 pub fn target(method: &str, path: &str, query: &Query) -> Result<Option<Target>> {
+    if path.contains("//") {
+        return Ok(None);
+    }
     let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(unescaped).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     let (group, version, rest) = match parts.as_slice() {
@@ -106,7 +121,13 @@ pub fn target(method: &str, path: &str, query: &Query) -> Result<Option<Target>>
         [resource] => ("", *resource, "", String::new()),
         [resource, name, sub @ ..] => ("", *resource, *name, sub.join("/")),
     };
-    let verb = verb(method, name, query)?;
+    if name.contains('/') {
+        return Ok(None);
+    }
+    if matches!(name, "." | "..") {
+        return Err(Status::bad_request(format!("Name parameter invalid: {name:?}: may not be '{name}'")));
+    }
+    let verb = verb(method, name, &subresource, query)?;
     Ok(Some(Target {
         verb,
         group: group.to_owned(),
@@ -118,13 +139,13 @@ pub fn target(method: &str, path: &str, query: &Query) -> Result<Option<Target>>
     }))
 }
 
-fn verb(method: &str, name: &str, query: &Query) -> Result<Verb> {
+fn verb(method: &str, name: &str, subresource: &str, query: &Query) -> Result<Verb> {
     let named = !name.is_empty();
     Ok(match method {
-        "GET" | "HEAD" if named => Verb::Get,
-        "GET" | "HEAD" if query.is_set("watch") => Verb::Watch,
-        "GET" | "HEAD" => Verb::List,
-        "POST" => Verb::Create,
+        "GET" if named => Verb::Get,
+        "GET" if query.is_set("watch") => Verb::Watch,
+        "GET" => Verb::List,
+        "POST" if !named || !subresource.is_empty() => Verb::Create,
         "PUT" if named => Verb::Update,
         "PATCH" if named => Verb::Patch,
         "DELETE" if named => Verb::Delete,
@@ -198,7 +219,7 @@ mod tests {
         let query = Query::parse("labelSelector=a%3Db%2Cc+in+(d)&command=sh&command=-c&limit=x");
         assert_eq!(query.get("labelSelector"), "a=b,c in (d)");
         assert_eq!(query.all("command"), ["sh", "-c"]);
-        assert!(query.number::<u64>("limit").is_err());
+        assert!(query.number::<i64>("limit").is_err());
         assert_eq!(Query::parse("a=%zz%").get("a"), "%zz%");
         assert_eq!(read("GET", "/api/v1/nodes/a+b%20c", "").name, "a+b c");
     }

@@ -1,24 +1,29 @@
 //! `create`: a new object.
 
 use http::{Response, StatusCode};
+use serde_json::Value;
 
 use super::Call;
 use crate::answer::Body;
 use crate::body;
-use crate::object;
+use crate::repeated::Said;
 use crate::status::Result;
 
 impl Call {
-    pub(super) async fn create(&self) -> Result<Response<Body>> {
-        let mut object = body::object(&self.content_type, &self.body)?;
-        // A client that knows the path may leave out what the path says.
-        if object.is_object() {
-            let (kind, version) = (self.resource.kind.clone(), self.resource.api_version());
-            let map = object::map_mut(&mut object);
-            map.entry("kind").or_insert_with(|| kind.into());
-            map.entry("apiVersion").or_insert_with(|| version.into());
-        }
+    pub(super) async fn create(&mut self) -> Result<Response<Body>> {
+        let object = self.sent_object()?;
         let stored = self.store_new(object).await?;
         Ok(self.shown(StatusCode::CREATED, &stored.object))
+    }
+
+    /// The object of the body. A client that knows the path may leave out what the path says.
+    pub(super) fn sent_object(&mut self) -> Result<Value> {
+        let Said { mut value, repeated } = body::said(&self.content_type, &self.body)?;
+        self.repeated = repeated;
+        if let Value::Object(map) = &mut value {
+            map.entry("kind").or_insert_with(|| self.resource.kind.clone().into());
+            map.entry("apiVersion").or_insert_with(|| self.resource.api_version().into());
+        }
+        Ok(value)
     }
 }

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use super::Call;
 use crate::admission::Operation;
 use crate::answer::{self, Body};
-use crate::body;
 use crate::object;
 use crate::status::{Result, Status};
 use crate::store::{CommitError, Expect, Key, Stored, Write};
@@ -33,7 +32,7 @@ enum Fate {
 }
 
 impl Call {
-    pub(super) async fn delete(&self) -> Result<Response<Body>> {
+    pub(super) async fn delete(&mut self) -> Result<Response<Body>> {
         let options = self.delete_options()?;
         match self.remove(&self.key(&self.target.name), &options).await? {
             Fate::Told(stored) => Ok(self.shown(StatusCode::OK, &stored.object)),
@@ -56,7 +55,7 @@ impl Call {
         }
     }
 
-    pub(super) async fn delete_collection(&self) -> Result<Response<Body>> {
+    pub(super) async fn delete_collection(&mut self) -> Result<Response<Body>> {
         let options = self.delete_options()?;
         let selector = self.selector()?;
         let view = self.api.store.view();
@@ -76,36 +75,22 @@ impl Call {
         Ok(answer::json(StatusCode::OK, &self.shown_list(&items, metadata)))
     }
 
-    fn delete_options(&self) -> Result<Options> {
-        let sent = if self.body.is_empty() { json!({}) } else { body::object(&self.content_type, &self.body)? };
-        let from_query = self.query.number::<i64>("gracePeriodSeconds")?;
-        let grace = sent["gracePeriodSeconds"].as_i64().or(from_query);
-        if let Some(grace) = grace.filter(|grace| *grace < 0) {
-            return Err(Status::bad_request(format!(
-                "gracePeriodSeconds: Invalid value: {grace}: must be non-negative"
-            )));
-        }
-        let named = match object::text(&sent, "/propagationPolicy") {
-            "" => self.query.get("propagationPolicy"),
-            named => named,
+    fn delete_options(&mut self) -> Result<Options> {
+        let sent = self.read_delete_options()?;
+        self.dry_run = sent.dry_run.is_some_and(|dry_run| !dry_run.is_empty());
+        let propagation = match sent.propagation_policy.as_deref() {
+            Some("Orphan") => Some(ORPHAN),
+            None if sent.orphan_dependents == Some(true) => Some(ORPHAN),
+            Some("Foreground") => Some(FOREGROUND),
+            Some(_) | None => None,
         };
-        let orphans = sent["orphanDependents"].as_bool() == Some(true);
-        let propagation = match named {
-            "Orphan" => Some(ORPHAN),
-            "" if orphans => Some(ORPHAN),
-            "Foreground" => Some(FOREGROUND),
-            "" | "Background" => None,
-            other => {
-                return Err(Status::bad_request(format!(
-                    "propagationPolicy: Unsupported value: \"{other}\": supported values: \"Background\", \"Foreground\", \"Orphan\""
-                )));
-            }
-        };
+        let conditions = sent.preconditions.unwrap_or_default();
         Ok(Options {
-            grace,
+            // Less than nothing is as good as nothing, as far as Kubernetes goes: a second.
+            grace: sent.grace_period_seconds.map(|grace| if grace < 0 { 1 } else { grace }),
             propagation,
-            uid: object::text(&sent, "/preconditions/uid").to_owned(),
-            version: object::text(&sent, "/preconditions/resourceVersion").to_owned(),
+            uid: conditions.uid.unwrap_or_default(),
+            version: conditions.resource_version.unwrap_or_default(),
         })
     }
 

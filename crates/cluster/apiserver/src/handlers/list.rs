@@ -30,7 +30,9 @@ impl Selector {
 impl Call {
     pub(super) fn list(&self) -> Result<Response<Body>> {
         let selector = self.selector()?;
-        let limit = self.query.number::<usize>("limit")?.filter(|limit| *limit > 0);
+        self.query.number::<i64>("timeoutSeconds")?;
+        let limit = self.query.number::<i64>("limit")?.and_then(|limit| usize::try_from(limit).ok());
+        let limit = limit.filter(|limit| *limit > 0);
         let token = self.query.get("continue");
         let (view, after) = match token {
             "" => (self.view_for_list()?, None),
@@ -55,7 +57,9 @@ impl Call {
     fn view_for_list(&self) -> Result<View> {
         let view = self.api.store.view();
         let matching = self.query.get("resourceVersionMatch");
-        let Some(wanted) = self.query.number::<u64>("resourceVersion")? else { return Ok(view) };
+        let wanted = self.query.version();
+        let wanted = wanted.map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
+        let Some(wanted) = wanted else { return Ok(view) };
         match matching {
             "Exact" => {
                 let expired =
@@ -102,7 +106,9 @@ impl Call {
 
     /// At which version of the store the next page is, and after which object.
     fn decode_token(&self, token: &str) -> Result<(u64, Key)> {
-        let refused = || Status::bad_request("continue key is not valid: it was not given by this server");
+        let refused = || {
+            Status::bad_request("invalid continue token: continue key is not valid: it was not given by this server")
+        };
         let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| refused())?;
         let (revision, namespace, name): (u64, String, String) =
             serde_json::from_slice(&bytes).map_err(|_| refused())?;

@@ -4,6 +4,7 @@ mod create;
 mod delete;
 mod get;
 mod list;
+pub(crate) mod options;
 mod patch;
 mod review;
 mod scale;
@@ -28,7 +29,7 @@ use crate::metadata_only;
 use crate::request::{Query, Target, Verb};
 use crate::resource::Resource;
 use crate::schema;
-use crate::status::{Result, Status};
+use crate::status::{FieldError, Result, Status};
 use crate::store::{Key, Prefix, Stored};
 use crate::table::Include;
 
@@ -56,6 +57,8 @@ pub struct Call {
     pub manager: String,
     pub dry_run: bool,
     pub validation: FieldValidation,
+    /// What the body says twice.
+    pub repeated: Vec<String>,
     /// The client named the version that it changes.
     pub client_pins: bool,
     /// A server-side apply: it has kept account of who owns what by itself.
@@ -130,9 +133,10 @@ impl Call {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text.into());
     }
 
-    /// Fields that the kind does not have, as the client wants them treated.
-    pub(crate) fn unknown_fields(&self, paths: &[String]) -> Result<()> {
-        let told: Vec<String> = paths.iter().map(|path| schema::unknown_field(path)).collect();
+    /// Fields that the kind does not have, and those that were said twice, as the client wants them treated.
+    pub(crate) fn unknown_fields(&self, object: &Value, paths: &[String]) -> Result<()> {
+        let repeated = self.repeated.iter().map(|path| format!("duplicate field \"{path}\""));
+        let told: Vec<String> = repeated.chain(paths.iter().map(|path| schema::unknown_field(path))).collect();
         match self.validation {
             _ if told.is_empty() => Ok(()),
             FieldValidation::Ignore => Ok(()),
@@ -141,8 +145,20 @@ impl Call {
                 Ok(())
             }
             FieldValidation::Strict => {
-                Err(schema::strict_decoding_error(&self.resource.kind, &self.resource.version, &told))
+                let refusal = schema::strict_decoding_error(&self.resource.kind, &self.resource.version, &told);
+                Err(self.undecodable(object, refusal))
             }
+        }
+    }
+
+    /// The refusal of what is no object of the kind. Of what came of a patch Kubernetes says it in another way.
+    pub(crate) fn undecodable(&self, object: &Value, refusal: Status) -> Status {
+        match self.target.verb {
+            Verb::Patch => {
+                let shown = Value::String(object.to_string());
+                Status::invalid("", "", "", &[FieldError::invalid("patch", &shown, &refusal.message)])
+            }
+            _ => refusal,
         }
     }
 

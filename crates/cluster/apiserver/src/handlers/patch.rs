@@ -9,9 +9,12 @@ use crate::body::{self, media_type};
 use crate::object;
 use crate::ownership;
 use crate::patch;
+use crate::repeated::Said;
 use crate::status::{Result, Status};
 
 const FORMS: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
+/// A custom kind's schema does not say how its lists are merged.
+const CUSTOM_FORMS: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 
 impl Call {
     pub(super) async fn patch(&mut self) -> Result<Response<Body>> {
@@ -19,33 +22,33 @@ impl Call {
         if form.starts_with("application/apply-patch") {
             return self.apply().await;
         }
-        let change = body::json(&self.body)?;
+        let custom = self.resource.is_custom();
+        let known = match form.as_str() {
+            "application/json-patch+json" | "application/merge-patch+json" => true,
+            "application/strategic-merge-patch+json" => !custom,
+            _ => false,
+        };
+        if !known {
+            return Err(Status::unsupported_media_type(if custom { CUSTOM_FORMS } else { FORMS }));
+        }
+        let Said { value: change, repeated } = body::json(&self.body)?;
+        self.repeated = repeated;
         self.client_pins = change.pointer("/metadata/resourceVersion").is_some();
         let schema = self.resource.schema.clone();
-        let custom = self.resource.is_custom();
         let make = |current: &Value| match form.as_str() {
             "application/json-patch+json" => patch::json(current, &change),
             "application/merge-patch+json" => patch::merge(current, &change),
-            "application/strategic-merge-patch+json" if !custom => patch::strategic(current, &change, &schema),
-            _ => Err(Status::unsupported_media_type(FORMS)),
+            _ => patch::strategic(current, &change, &schema),
         };
         let stored = self.store_change(self.part(), make).await?;
         Ok(self.shown(StatusCode::OK, &stored.object))
     }
 
     async fn apply(&mut self) -> Result<Response<Body>> {
-        let mut applied = body::yaml(&self.body)?;
-        if self.query.get("fieldManager").is_empty() {
-            return Err(Status::bad_request(
-                "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-            ));
-        }
+        let Said { value: applied, repeated } = body::yaml(&self.body)?;
+        self.repeated = repeated;
         self.client_pins = !object::resource_version(&applied).is_empty();
         let force = self.query.is_set("force");
-        if applied.is_object() && object::name(&applied).is_empty() {
-            let name = self.target.name.clone();
-            object::metadata_mut(&mut applied).insert("name".to_owned(), name.into());
-        }
         self.applies = true;
         let (version, reset) = (self.resource.api_version(), self.reset(self.part()));
         let merge = |live: Option<&Value>| {

@@ -20,7 +20,7 @@ impl Call {
         }
         let sent = match self.target.verb {
             Verb::Update => body::object(&self.content_type, &self.body)?,
-            Verb::Patch => body::json(&self.body)?,
+            Verb::Patch => body::json(&self.body)?.value,
             _ => return Err(Status::method_not_allowed()),
         };
         let form = media_type(&self.content_type).to_owned();

@@ -37,8 +37,6 @@ impl Call {
     }
 
     pub(super) fn log(&self) -> Result<Response<Body>> {
-        let pod = self.stored()?.object;
-        let container = self.container_of(&pod)?;
         let since_seconds = self.query.number::<i64>("sinceSeconds")?;
         let since_time = match self.query.get("sinceTime") {
             "" => None,
@@ -56,6 +54,8 @@ impl Call {
             tail: self.query.number("tailLines")?,
             limit_bytes: self.query.number("limitBytes")?,
         };
+        let pod = self.stored()?.object;
+        let container = self.container_of(&pod)?;
         let log = self.api.sessions()?.log(&pod, &container, range)?;
         Ok(answer::stream("text/plain", log))
     }

@@ -5,13 +5,12 @@ use http::{Response, StatusCode};
 use super::Call;
 use super::write::Part;
 use crate::answer::Body;
-use crate::body;
 use crate::object;
 use crate::status::Result;
 
 impl Call {
     pub(super) async fn update(&mut self) -> Result<Response<Body>> {
-        let object = body::object(&self.content_type, &self.body)?;
+        let object = self.sent_object()?;
         self.client_pins = !object::resource_version(&object).is_empty();
         let stored = self.store_change(self.part(), |_| Ok(object.clone())).await?;
         Ok(self.shown(StatusCode::OK, &stored.object))

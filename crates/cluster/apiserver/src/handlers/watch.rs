@@ -42,14 +42,13 @@ impl Call {
     pub(super) async fn watch(self) -> Result<Response<Body>> {
         let selector = self.selector()?;
         let initial = self.query.is_set("sendInitialEvents");
-        if initial && self.query.get("resourceVersionMatch") != "NotOlderThan" {
-            return Err(Status::bad_request(
-                "sendInitialEvents is forbidden for watch unless resourceVersionMatch is set to NotOlderThan",
-            ));
-        }
-        let from = self.query.number::<u64>("resourceVersion")?.unwrap_or(0);
+        // Kubernetes takes this for its own mistake, and says no reason.
+        let wrong = |message| Status { code: 500, reason: "".into(), message, details: Value::Null };
+        let from = self.query.version().map_err(wrong)?;
+        let from = from.unwrap_or(0);
         let bookmarks = self.query.is_set("allowWatchBookmarks");
-        let life = self.query.number::<u64>("timeoutSeconds")?.map_or(DEFAULT_LIFE, Duration::from_secs);
+        let life = self.query.number::<i64>("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
+        let life = life.map_or(DEFAULT_LIFE, Duration::from_secs);
         // Without a version a watch begins with what there is.
         let listed = initial || from == 0;
         let view = self.api.store.view();

@@ -16,6 +16,7 @@ use crate::object;
 use crate::ownership::{self, FieldSet, Tracked, Writer};
 use crate::patch;
 use crate::random;
+use crate::request::Verb;
 use crate::schema;
 use crate::status::{FieldError, Result, Status};
 use crate::store::{CommitError, Expect, Key, Stored, Write};
@@ -40,12 +41,12 @@ impl Call {
     /// Creates the object: named, filled, admitted, checked, stored.
     pub async fn store_new(&self, mut object: Value) -> Result<Stored> {
         self.check_identity(&object)?;
+        self.clean(&mut object)?;
         self.check_namespace(&object)?;
         if !object::resource_version(&object).is_empty() {
             return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
         }
         self.begin_life(&mut object)?;
-        self.clean(&mut object)?;
         if self.resource.has_status {
             let map = object::map_mut(&mut object);
             map.remove("status");
@@ -156,11 +157,14 @@ impl Call {
                 "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
-        let name = object::name(object);
-        if !self.target.name.is_empty() && !name.is_empty() && name != self.target.name {
+        let (name, wanted) = (object::name(object), &self.target.name);
+        if name.is_empty() && !wanted.is_empty() {
+            let why = "was undeterminable: name must be provided";
+            return Err(Status::bad_request(format!("the name of the object ({wanted} based on URL) {why}")));
+        }
+        if !wanted.is_empty() && name != wanted {
             return Err(Status::bad_request(format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                self.target.name
+                "the name of the object ({name}) does not match the name on the URL ({wanted})"
             )));
         }
         Ok(())
@@ -235,6 +239,10 @@ impl Call {
     fn keep_system_fields(&self, part: Part, new: &mut Value, current: &Value) -> Result<()> {
         let uid = object::uid(new);
         if !uid.is_empty() && uid != object::uid(current) {
+            if self.target.verb == Verb::Patch {
+                let wrong = FieldError::invalid("metadata.uid", &json!(uid), "field is immutable");
+                return Err(self.invalid(&self.target.name, &[wrong]));
+            }
             let why = format!(
                 "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
                 object::uid(current)
@@ -295,15 +303,16 @@ impl Call {
     /// Unknown fields are refused, told or dropped, as the client chose.
     fn clean(&self, object: &mut Value) -> Result<()> {
         let (kind, version) = (&self.resource.kind, &self.resource.version);
-        match self.resource.is_custom() {
-            true => schema::decode_check_metadata(object, kind, version)?,
+        let decoded = match self.resource.is_custom() {
+            true => schema::decode_check_metadata(object, kind, version),
             false => {
                 patch::drop_nulls(object);
-                schema::decode_check(&self.resource.schema, object, kind, version)?;
+                schema::decode_check(&self.resource.schema, object, kind, version)
             }
-        }
+        };
+        decoded.map_err(|refusal| self.undecodable(object, refusal))?;
         let unknown = self.prune(object);
-        self.unknown_fields(&unknown)
+        self.unknown_fields(object, &unknown)
     }
 
     fn prune(&self, object: &mut Value) -> Vec<String> {

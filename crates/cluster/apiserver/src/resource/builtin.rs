@@ -183,7 +183,14 @@ fn resource(row: &Row) -> Resource {
         short_names: owned(row.short),
         categories: owned(if in_all { &["all"] } else { &[] }),
         namespaced: row.namespaced,
-        verbs: if row.review.is_some() { vec!["create"] } else { ALL_VERBS.to_vec() },
+        verbs: match row.review {
+            Some(_) => vec!["create"],
+            // Nobody takes all namespaces away at once.
+            None if row.plural == "namespaces" => {
+                ALL_VERBS.into_iter().filter(|verb| *verb != "deletecollection").collect()
+            }
+            None => ALL_VERBS.to_vec(),
+        },
         subresources: subresources(row, scales),
         // Kubernetes serves these from a CRD.
         custom: row.group == SNAPSHOTS,
