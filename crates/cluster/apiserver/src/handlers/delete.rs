@@ -33,7 +33,7 @@ enum Fate {
 }
 
 impl Call {
-    pub(super) async fn delete(&self) -> Result<Response<Body>> {
+    pub(super) async fn delete(&mut self) -> Result<Response<Body>> {
         let options = self.delete_options()?;
         match self.remove(&self.key(&self.target.name), &options).await? {
             Fate::Told(stored) => Ok(self.shown(StatusCode::OK, &stored.object)),
@@ -56,7 +56,7 @@ impl Call {
         }
     }
 
-    pub(super) async fn delete_collection(&self) -> Result<Response<Body>> {
+    pub(super) async fn delete_collection(&mut self) -> Result<Response<Body>> {
         let options = self.delete_options()?;
         let selector = self.selector()?;
         let view = self.api.store.view();
@@ -76,8 +76,10 @@ impl Call {
         Ok(answer::json(StatusCode::OK, &self.shown_list(&items, metadata)))
     }
 
-    fn delete_options(&self) -> Result<Options> {
+    fn delete_options(&mut self) -> Result<Options> {
         let sent = if self.body.is_empty() { json!({}) } else { body::object(&self.content_type, &self.body)? };
+        // Of all verbs this one alone may say so in its body, as kubectl does.
+        self.dry_run |= sent["dryRun"].as_array().is_some_and(|sent| sent.iter().any(|word| word == "All"));
         let from_query = self.query.number::<i64>("gracePeriodSeconds")?;
         let grace = sent["gracePeriodSeconds"].as_i64().or(from_query);
         if let Some(grace) = grace.filter(|grace| *grace < 0) {
