@@ -12,6 +12,8 @@ use crate::patch;
 use crate::status::{Result, Status};
 
 const FORMS: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
+/// A custom kind has no merge keys for a strategic patch.
+const CUSTOM_FORMS: &str = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
 
 impl Call {
     pub(super) async fn patch(&mut self) -> Result<Response<Body>> {
@@ -27,7 +29,7 @@ impl Call {
             "application/json-patch+json" => patch::json(current, &change),
             "application/merge-patch+json" => patch::merge(current, &change),
             "application/strategic-merge-patch+json" if !custom => patch::strategic(current, &change, &schema),
-            _ => Err(Status::unsupported_media_type(FORMS)),
+            _ => Err(Status::unsupported_media_type(if custom { CUSTOM_FORMS } else { FORMS })),
         };
         let stored = self.store_change(self.part(), make).await?;
         Ok(self.shown(StatusCode::OK, &stored.object))

@@ -303,6 +303,7 @@ impl Call {
             }
         }
         let unknown = self.prune(object);
+        drop_empty(object::metadata_mut(object));
         self.unknown_fields(&unknown)
     }
 
@@ -327,6 +328,7 @@ impl Call {
         if old.is_none() {
             strategy::name::check(name, self.resource.behaviour.name, &mut errors);
         }
+        strategy::name::check_labels(new, &mut errors);
         if let Some(version) = &self.resource.custom {
             errors.extend(version.validate(new, old));
         }
@@ -338,6 +340,9 @@ impl Call {
                     let field = pointer.trim_start_matches('/').replace('/', ".");
                     errors.push(FieldError::invalid(field, after.unwrap_or(&Value::Null), "field is immutable"));
                 }
+            }
+            if self.is_of("pods") && self.target.subresource.is_empty() {
+                strategy::pod::validate_update(new, old, &mut errors);
             }
         }
         if !errors.is_empty() {
@@ -449,6 +454,16 @@ impl Call {
     fn namespace_object(&self) -> Option<Arc<Value>> {
         let name = self.target.namespace.as_str();
         self.api.store.view().get(&Key::new("namespaces", "", name)).map(|stored| stored.object)
+    }
+}
+
+/// Empty maps and lists of metadata are left out, as Go leaves them out. (Empty `managedFields` are a request.)
+fn drop_empty(metadata: &mut serde_json::Map<String, Value>) {
+    for field in ["labels", "annotations", "ownerReferences", "finalizers"] {
+        let empty = |value: &Value| *value == json!({}) || *value == json!([]);
+        if metadata.get(field).is_some_and(empty) {
+            metadata.remove(field);
+        }
     }
 }
 

@@ -99,7 +99,9 @@ fn merge_field(original: &mut Map<String, Value>, key: &str, patch: &Value, sche
         }
         (Some(Value::Array(items)), Value::Array(patch)) => {
             let schema = field(schema, key)?;
-            Some(Value::Array(list::merge(std::mem::take(items), patch, schema)?))
+            let merged = list::merge(std::mem::take(items), patch, schema)?;
+            // An emptied list is none.
+            (!merged.is_empty()).then_some(Value::Array(merged))
         }
         (_, value) => without_directives(value),
     };
