@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     }
     if Command::new("kubectl").args(["version", "--client"]).output().is_err() {
         eprintln!(
-            "error: there is no `kubectl` on the PATH; `cargo xtask cluster kubectl` builds the one of the tests and \
+            "error: there is no `kubectl` on the PATH; `cargo xtask cluster programs` builds the one of the tests and \
              prints the folder to put there"
         );
         return ExitCode::FAILURE;

@@ -303,14 +303,16 @@ impl Call {
             }
         }
         let unknown = self.prune(object);
-        drop_empty(object::metadata_mut(object));
         self.unknown_fields(&unknown)
     }
 
     fn prune(&self, object: &mut Value) -> Vec<String> {
         let unknown = self.resource.schema.prune(object);
-        if !self.resource.is_custom() {
-            self.resource.schema.drop_empty(object);
+        match self.resource.is_custom() {
+            true => {
+                object.get_mut("metadata").into_iter().for_each(|metadata| schema::object_meta().drop_empty(metadata))
+            }
+            false => self.resource.schema.drop_empty(object),
         }
         unknown
     }
@@ -454,16 +456,6 @@ impl Call {
     fn namespace_object(&self) -> Option<Arc<Value>> {
         let name = self.target.namespace.as_str();
         self.api.store.view().get(&Key::new("namespaces", "", name)).map(|stored| stored.object)
-    }
-}
-
-/// Empty maps and lists of metadata are left out, as Go leaves them out. (Empty `managedFields` are a request.)
-fn drop_empty(metadata: &mut serde_json::Map<String, Value>) {
-    for field in ["labels", "annotations", "ownerReferences", "finalizers"] {
-        let empty = |value: &Value| *value == json!({}) || *value == json!([]);
-        if metadata.get(field).is_some_and(empty) {
-            metadata.remove(field);
-        }
     }
 }
 

@@ -99,9 +99,7 @@ fn merge_field(original: &mut Map<String, Value>, key: &str, patch: &Value, sche
         }
         (Some(Value::Array(items)), Value::Array(patch)) => {
             let schema = field(schema, key)?;
-            let merged = list::merge(std::mem::take(items), patch, schema)?;
-            // An emptied list is none.
-            (!merged.is_empty()).then_some(Value::Array(merged))
+            Some(Value::Array(list::merge(std::mem::take(items), patch, schema)?))
         }
         (_, value) => without_directives(value),
     };
