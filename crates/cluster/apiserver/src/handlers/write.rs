@@ -317,8 +317,11 @@ impl Call {
 
     fn prune(&self, object: &mut Value) -> Vec<String> {
         let unknown = self.resource.schema.prune(object);
-        if !self.resource.is_custom() {
-            self.resource.schema.drop_empty(object);
+        match self.resource.is_custom() {
+            true => {
+                object.get_mut("metadata").into_iter().for_each(|metadata| schema::object_meta().drop_empty(metadata))
+            }
+            false => self.resource.schema.drop_empty(object),
         }
         unknown
     }
@@ -336,6 +339,7 @@ impl Call {
         if old.is_none() {
             strategy::name::check(name, self.resource.behaviour.name, &mut errors);
         }
+        strategy::name::check_labels(new, &mut errors);
         if let Some(version) = &self.resource.custom {
             errors.extend(version.validate(new, old));
         }
@@ -347,6 +351,9 @@ impl Call {
                     let field = pointer.trim_start_matches('/').replace('/', ".");
                     errors.push(FieldError::invalid(field, after.unwrap_or(&Value::Null), "field is immutable"));
                 }
+            }
+            if self.is_of("pods") && self.target.subresource.is_empty() {
+                strategy::pod::validate_update(new, old, &mut errors);
             }
         }
         if !errors.is_empty() {

@@ -155,6 +155,8 @@ impl Types {
             schema.limits.format = text(node, "/format").to_owned();
         }
         schema.read_structure(node, &mut |below| self.node(below));
+        // The generator calls every kind's metadata required; Kubernetes asks for a name, and says so by itself.
+        schema.required.retain(|field| field != "metadata");
         schema
     }
 }

@@ -1,8 +1,10 @@
 //! Names of objects, label keys and label values, with Kubernetes' words for those it refuses.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::object;
 use crate::resource::NameRule;
+use crate::selector::{label_key_problems, label_value_problems};
 use crate::status::FieldError;
 
 pub(crate) const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -38,6 +40,21 @@ pub(crate) fn check(name: &str, rule: NameRule, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// Checks the keys of labels and annotations, and the values of labels.
+pub(crate) fn check_labels(object: &Value, errors: &mut Vec<FieldError>) {
+    let mut refuse = |field: &str, value: &str, problems: Vec<String>| {
+        errors.extend(problems.iter().map(|problem| FieldError::invalid(field, &json!(value), problem)));
+    };
+    for (key, value) in object::labels(object) {
+        refuse("metadata.labels", key, label_key_problems(key));
+        refuse("metadata.labels", value, label_value_problems(value));
+    }
+    for (key, _) in object::annotations(object) {
+        // Of these the case does not matter.
+        refuse("metadata.annotations", key, label_key_problems(&key.to_lowercase()));
+    }
+}
+
 /// A DNS label, but for its length.
 pub(crate) fn is_label(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -52,6 +69,18 @@ mod tests {
         let mut errors = Vec::new();
         check(name, rule, &mut errors);
         !errors.is_empty()
+    }
+
+    #[test]
+    fn every_bad_label_and_annotation_is_told() {
+        let object = json!({"metadata": {"labels": {"bad key": "bad value", "good": ""},
+                                         "annotations": {"Example.COM/Good": "any thing", "bad key": ""}}});
+        let mut errors = Vec::new();
+        check_labels(&object, &mut errors);
+        let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(fields, ["metadata.labels", "metadata.labels", "metadata.annotations"]);
+        let text = errors[0].to_string();
+        assert!(text.starts_with("metadata.labels: Invalid value: \"bad key\": name part must consist of"), "{text}");
     }
 
     #[test]

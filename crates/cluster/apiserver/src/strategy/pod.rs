@@ -162,6 +162,41 @@ pub(crate) fn validate(pod: &Value, errors: &mut Vec<FieldError>) {
     validate_spec(pod.pointer("/spec").unwrap_or(&Value::Null), "spec", errors);
 }
 
+/// What of a pod may still change once it is made: its images, its deadline, and tolerations are added.
+pub(crate) fn validate_update(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+    const FORBIDDEN: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
+        `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
+        tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+    let list = |pod: &Value, name: &str| pod["spec"][name].as_array().cloned().unwrap_or_default();
+    for kind in ["containers", "initContainers"] {
+        if list(new, kind).len() != list(old, kind).len() {
+            errors.push(FieldError::forbidden(format!("spec.{kind}"), "pod updates may not add or remove containers"));
+            return;
+        }
+    }
+    let mut changed = new["spec"].clone();
+    for kind in ["containers", "initContainers"] {
+        for (container, old) in each(&mut changed, &format!("/{kind}")).zip(list(old, kind)) {
+            container["image"] = old["image"].clone();
+        }
+    }
+    let (kept, tolerations) = (list(old, "tolerations"), list(new, "tolerations"));
+    if kept.iter().all(|toleration| tolerations.contains(toleration)) {
+        restore(&mut changed, &old["spec"], "tolerations");
+    }
+    restore(&mut changed, &old["spec"], "activeDeadlineSeconds");
+    if changed != old["spec"] {
+        errors.push(FieldError::forbidden("spec", FORBIDDEN));
+    }
+}
+
+fn restore(spec: &mut Value, old: &Value, field: &str) {
+    match old.get(field) {
+        Some(value) => spec[field] = value.clone(),
+        None => drop(object::map_mut(spec).remove(field)),
+    }
+}
+
 /// The checks of a pod's spec, in a template too; `at` is where it stands.
 pub(crate) fn validate_spec(spec: &Value, at: &str, errors: &mut Vec<FieldError>) {
     let list = |name: &str| spec.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -245,6 +280,34 @@ mod tests {
             "spec.restartPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", \"OnFailure\", \"Never\"",
         ];
         assert_eq!(texts, wanted);
+    }
+
+    #[test]
+    fn of_a_running_pod_only_the_image_and_the_like_may_change() {
+        let old = json!({"spec": {"nodeName": "n", "containers": [{"name": "a", "image": "host", "command": ["x"]}],
+                                  "tolerations": [{"key": "k"}]}});
+        let refused = |change: fn(&mut Value)| {
+            let (mut new, mut errors) = (old.clone(), Vec::new());
+            change(&mut new["spec"]);
+            validate_update(&new, &old, &mut errors);
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>().join(";")
+        };
+        for change in [
+            |spec: &mut Value| spec["containers"][0]["image"] = json!("other"),
+            |spec: &mut Value| spec["activeDeadlineSeconds"] = json!(5),
+            |spec: &mut Value| spec["tolerations"] = json!([{"key": "k"}, {"key": "l"}]),
+        ] {
+            assert_eq!(refused(change), "");
+        }
+        for change in [
+            |spec: &mut Value| spec["containers"][0]["command"] = json!(["y"]),
+            |spec: &mut Value| spec["nodeName"] = json!("m"),
+            |spec: &mut Value| spec["tolerations"] = json!([]),
+        ] {
+            assert!(refused(change).starts_with("spec: Forbidden: pod updates may not change fields other than"));
+        }
+        let added = refused(|spec| spec["containers"] = json!([{"name": "a"}, {"name": "b"}]));
+        assert_eq!(added, "spec.containers: Forbidden: pod updates may not add or remove containers");
     }
 
     #[test]

@@ -249,7 +249,11 @@ async fn launch(plan: &Plan, stdin: bool) -> Result<(Running, Streams), StartErr
     command.args([container_init::SUBCOMMAND, "keep"]);
     command.args(inherited.iter().map(|fd| fd.as_raw_fd().to_string()));
     let terminal = if plan.process().terminal {
-        let (terminal, screen, keyboard, end) = terminal::open()?;
+        let within = match plan {
+            Plan::Exec { isolation: Isolation::Root | Isolation::Rootless, target, .. } => Some(*target),
+            Plan::Exec { .. } | Plan::Start { .. } => None,
+        };
+        let (terminal, screen, keyboard, end) = terminal::open(within)?;
         command.stdin(end.try_clone()?).stdout(end.try_clone()?).stderr(end);
         Some((terminal, screen, keyboard))
     } else {

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use rustix::fs::{Mode, OFlags};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 use tokio::io::{AsyncRead, ReadBuf};
@@ -13,10 +14,15 @@ use tokio::net::unix::pipe;
 /// The node's end, to set its size.
 pub struct Terminal(OwnedFd);
 
-/// A new terminal: its size, its output, its input, and the end that the process gets.
-pub(super) fn open() -> io::Result<(Terminal, Screen, pipe::Sender, OwnedFd)> {
+/// A new terminal: its size, its output, its input, and the end that the process gets. It is one of the container's
+/// own if `within` names a process there: only then can programs find its name.
+pub(super) fn open(within: Option<u32>) -> io::Result<(Terminal, Screen, pipe::Sender, OwnedFd)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let node = rustix::pty::openpt(flags)?;
+    let theirs = within.and_then(|process| {
+        let multiplexer = format!("/proc/{process}/root/dev/pts/ptmx");
+        rustix::fs::open(multiplexer, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).ok()
+    });
+    let node = theirs.map_or_else(|| rustix::pty::openpt(flags), Ok)?;
     rustix::pty::grantpt(&node)?;
     rustix::pty::unlockpt(&node)?;
     let process = rustix::pty::ioctl_tiocgptpeer(&node, flags)?;
