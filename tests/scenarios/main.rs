@@ -1,7 +1,9 @@
 //! The scenarios, each run on the cluster that the environment chooses. See `boathook_tests` for how they are run.
 
 mod access;
+mod accounts;
 mod admission;
+mod cri;
 mod deployments;
 mod exec;
 mod images;
@@ -16,8 +18,15 @@ use boathook_tests::{scenario, scenarios};
 fn main() -> ExitCode {
     let once = scenarios![
         access::a_user_without_rights_is_refused_until_a_role_allows_it,
+        accounts::a_pod_finds_a_token_by_which_the_api_server_knows_it,
+        accounts::a_pod_is_told_where_the_api_server_is,
+        accounts::a_pod_of_an_account_that_is_not_there_is_forbidden,
         admission::a_mutating_webhook_on_the_host_changes_what_it_selects,
         admission::a_validating_webhook_on_the_host_denies_in_its_own_words,
+        cri::a_container_and_its_process_are_found_by_the_pods_uid,
+        cri::a_command_has_its_outputs_its_exit_code_and_its_time,
+        cri::an_exec_is_offered_where_only_the_node_reaches_it,
+        cri::an_unknown_container_is_not_found,
         deployments::a_rolling_update_keeps_enough_pods_available,
         deployments::a_recreated_deployment_never_runs_two_templates_at_once,
         deployments::an_undone_rollout_uses_its_old_replica_set_again,

@@ -5,12 +5,13 @@
 //! changed is checked again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::Call;
 use crate::access::{RBAC_GROUP, escalation};
-use crate::admission::{self, Operation};
+use crate::admission::{self, Operation, service_account};
 use crate::definitions::{self, DEFINITIONS};
 use crate::object;
 use crate::ownership::{self, FieldSet, Tracked, Writer};
@@ -24,6 +25,9 @@ use crate::strategy::{self, fill::fill};
 /// A write without a version of its own is made again when somebody else was faster. Somebody is always first, so
 /// with as many writers at once as that the last one still gets through.
 const TRIES: u32 = 64;
+
+/// How long a namespace may be without its first account.
+const NEW_ACCOUNT: Duration = Duration::from_secs(5);
 
 /// Which part of the object this write may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +60,9 @@ impl Call {
         self.default(&mut object);
         if self.resource.behaviour.gets_address {
             self.give_address(&mut object)?;
+        }
+        if self.resource.behaviour.has_account {
+            self.give_account(&mut object).await?;
         }
         let mut object = self.mutate(Operation::Create, object, None).await?;
         self.prune(&mut object);
@@ -228,6 +235,28 @@ impl Call {
         let address = if own.is_empty() { self.api.free_address()? } else { own };
         service["spec"]["clusterIPs"] = json!([address]);
         service["spec"]["clusterIP"] = address.into();
+        Ok(())
+    }
+
+    /// A pod acts for an account that is there; that of a new namespace may still be on its way.
+    async fn give_account(&self, pod: &mut Value) -> Result<()> {
+        let (namespace, name) = (&self.target.namespace, object::text(pod, "/spec/serviceAccountName").to_owned());
+        let key = Key::new("serviceaccounts", namespace.as_str(), name.as_str());
+        let give_up = tokio::time::Instant::now() + NEW_ACCOUNT;
+        let account = loop {
+            match self.api.store.view().get(&key) {
+                Some(account) => break account,
+                None if name == "default" && tokio::time::Instant::now() < give_up => {
+                    tokio::time::sleep(NEW_ACCOUNT / 100).await;
+                }
+                None => {
+                    let missing = format!("serviceaccount \"{name}\" not found");
+                    let why = format!("error looking up service account {namespace}/{name}: {missing}");
+                    return Err(Status::forbidden(self.resource.group_resource(), object::name(pod), &why));
+                }
+            }
+        };
+        service_account::mount_token(pod, &account.object, &self.api.random_suffix());
         Ok(())
     }
 

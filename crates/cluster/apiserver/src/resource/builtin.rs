@@ -33,6 +33,7 @@ const PLAIN: Behaviour = Behaviour {
     name: NameRule::Subdomain,
     generation: false,
     gets_address: false,
+    has_account: false,
     graceful: false,
 };
 pub(super) const COUNTED: Behaviour = Behaviour { generation: true, ..PLAIN };
@@ -97,6 +98,7 @@ const ROWS: &[Row] = &[
         default: pod::default,
         validate: pod::validate,
         status_keeps: &["ownerReferences"],
+        has_account: true,
         graceful: true,
         ..COUNTED
     }),

@@ -74,6 +74,8 @@ pub struct Behaviour {
     pub generation: bool,
     /// Gets an address of the cluster when it is made.
     pub gets_address: bool,
+    /// Acts for a service account of its namespace.
+    pub has_account: bool,
     /// Deleted in two steps: told first, removed when its keeper says that it has ended.
     pub graceful: bool,
 }
