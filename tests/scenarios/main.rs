@@ -8,6 +8,7 @@ mod deployments;
 mod exec;
 mod images;
 mod kube_runtime;
+mod pods;
 mod services;
 mod snapshots;
 
@@ -33,6 +34,17 @@ fn main() -> ExitCode {
         exec::a_stream_cut_in_the_middle_has_no_status,
         images::an_image_without_a_shell_runs_and_is_executed_in,
         kube_runtime::a_watcher_goes_on_where_its_connection_was_cut,
+        pods::a_container_that_keeps_failing_backs_off_and_tells_why,
+        pods::a_command_that_failed_is_run_again_until_it_succeeds,
+        pods::a_pod_that_takes_too_long_has_failed,
+        pods::init_containers_run_one_after_the_other_before_the_rest,
+        pods::a_failed_init_container_fails_a_pod_that_never_restarts,
+        pods::a_container_that_is_not_alive_is_restarted,
+        pods::a_hook_runs_before_the_signal_and_the_grace_is_not_used_up,
+        pods::who_does_not_end_is_killed_after_the_grace,
+        pods::variables_come_from_maps_secrets_fields_and_each_other,
+        pods::a_container_runs_as_the_user_it_names_and_else_the_pods,
+        pods::a_sub_path_is_a_part_of_its_volume,
         services::a_service_reaches_its_pod,
         snapshots::a_claim_is_snapshotted_and_restored_byte_for_byte,
     ];

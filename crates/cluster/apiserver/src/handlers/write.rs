@@ -71,6 +71,7 @@ impl Call {
             self.track(None, &mut object, Part::Main);
         }
         self.validate(&object, None)?;
+        self.tell_not_honoured(&object, None);
         self.check_escalation(&object, None)?;
         self.admit(Operation::Create, Some(&object), None).await?;
         let key = self.key(object::name(&object));
@@ -138,6 +139,7 @@ impl Call {
         }
         ownership::keep_times(current, &mut new);
         self.validate(&new, Some(current))?;
+        self.tell_not_honoured(&new, Some(current));
         self.check_escalation(&new, Some(current))?;
         self.admit(Operation::Update, Some(&new), Some(current)).await?;
         Ok(new)
@@ -376,6 +378,16 @@ impl Call {
             definitions::warnings(new).into_iter().for_each(|warning| self.warn(warning));
         }
         Ok(())
+    }
+
+    /// What is accepted and does nothing here is said, when it is asked for.
+    fn tell_not_honoured(&self, new: &Value, current: Option<&Value>) {
+        let said = current.map(self.resource.behaviour.not_honoured).unwrap_or_default();
+        let mut fields = (self.resource.behaviour.not_honoured)(new);
+        fields.retain(|field| !said.contains(field));
+        if !fields.is_empty() {
+            self.warn(format!("accepted, but without effect in this cluster: {}", fields.join(", ")));
+        }
     }
 
     /// Nobody gives a right that they do not have.

@@ -64,6 +64,8 @@ pub struct Behaviour {
     pub default: fn(&mut Value),
     /// Finds what the schema cannot say.
     pub validate: fn(&Value, &mut Vec<FieldError>),
+    /// Names the fields that are set and do nothing here.
+    pub not_honoured: fn(&Value) -> Vec<String>,
     /// JSON pointers of what may not change once it is set.
     pub immutable: &'static [&'static str],
     /// Fields of `metadata` that a write to status leaves alone; it may change the others.
