@@ -171,6 +171,7 @@ pub(crate) async fn a_hook_runs_before_the_signal_and_the_grace_is_not_used_up(c
         "containers": [{"name": "main", "command": shell(script), "lifecycle": hook}],
     });
     ctx.create(&pod(&ctx, spec)?).await?;
+    ready(&ctx).await?;
     ctx.follow_log_until(DEADLINE, "box", "ready").await?;
     ctx.api::<Pod>().delete("box", &DeleteParams::default()).await?;
     gone(&ctx).await?;
@@ -186,6 +187,7 @@ pub(crate) async fn who_does_not_end_is_killed_after_the_grace(ctx: Ctx) -> Resu
         "terminationGracePeriodSeconds": 3, "containers": [{"name": "main", "command": shell(script)}],
     });
     ctx.create(&pod(&ctx, spec)?).await?;
+    ready(&ctx).await?;
     ctx.follow_log_until(DEADLINE, "box", "ready").await?;
     let told = Instant::now();
     ctx.api::<Pod>().delete("box", &DeleteParams::default()).await?;
@@ -195,7 +197,7 @@ pub(crate) async fn who_does_not_end_is_killed_after_the_grace(ctx: Ctx) -> Resu
 }
 
 pub(crate) async fn variables_come_from_maps_secrets_fields_and_each_other(ctx: Ctx) -> Result<()> {
-    let map = json!({"metadata": {"name": "chart"}, "data": {"DEPTH": "7", "not a name": "x"}});
+    let map = json!({"metadata": {"name": "chart"}, "data": {"DEPTH": "7"}});
     ctx.create::<ConfigMap>(&serde_json::from_value(map)?).await?;
     let secret = json!({"metadata": {"name": "cargo"}, "stringData": {"RUM": "8 barrels"}});
     ctx.create::<Secret>(&serde_json::from_value(secret)?).await?;
