@@ -1,12 +1,15 @@
 //! The scenarios, each run on the cluster that the environment chooses. See `boathook_tests` for how they are run.
 
 mod access;
+mod accounts;
 mod admission;
+mod cri;
 mod deployments;
 mod exec;
 mod images;
 mod kube_runtime;
 mod malformed;
+mod pods;
 mod services;
 mod snapshots;
 
@@ -17,8 +20,15 @@ use boathook_tests::{scenario, scenarios};
 fn main() -> ExitCode {
     let once = scenarios![
         access::a_user_without_rights_is_refused_until_a_role_allows_it,
+        accounts::a_pod_finds_a_token_by_which_the_api_server_knows_it,
+        accounts::a_pod_is_told_where_the_api_server_is,
+        accounts::a_pod_of_an_account_that_is_not_there_is_forbidden,
         admission::a_mutating_webhook_on_the_host_changes_what_it_selects,
         admission::a_validating_webhook_on_the_host_denies_in_its_own_words,
+        cri::a_container_and_its_process_are_found_by_the_pods_uid,
+        cri::a_command_has_its_outputs_its_exit_code_and_its_time,
+        cri::an_exec_is_offered_where_only_the_node_reaches_it,
+        cri::an_unknown_container_is_not_found,
         deployments::a_rolling_update_keeps_enough_pods_available,
         deployments::a_recreated_deployment_never_runs_two_templates_at_once,
         deployments::an_undone_rollout_uses_its_old_replica_set_again,
@@ -30,6 +40,17 @@ fn main() -> ExitCode {
         malformed::who_cannot_be_known_is_refused,
         malformed::half_a_request_is_in_nobodys_way,
         malformed::broken_frames_end_an_exec_and_nothing_else,
+        pods::a_container_that_keeps_failing_backs_off_and_tells_why,
+        pods::a_command_that_failed_is_run_again_until_it_succeeds,
+        pods::a_pod_that_takes_too_long_has_failed,
+        pods::init_containers_run_one_after_the_other_before_the_rest,
+        pods::a_failed_init_container_fails_a_pod_that_never_restarts,
+        pods::a_container_that_is_not_alive_is_restarted,
+        pods::a_hook_runs_before_the_signal_and_the_grace_is_not_used_up,
+        pods::who_does_not_end_is_killed_after_the_grace,
+        pods::variables_come_from_maps_secrets_fields_and_each_other,
+        pods::a_container_runs_as_the_user_it_names_and_else_the_pods,
+        pods::a_sub_path_is_a_part_of_its_volume,
         services::a_service_reaches_its_pod,
         snapshots::a_claim_is_snapshotted_and_restored_byte_for_byte,
     ];

@@ -21,11 +21,12 @@ const PIPE_SIZE: usize = 64 << 10;
 
 /// A command to run: `exec(["cat", "/etc/hosts"]).in_pod(&ctx, "box")`.
 pub fn exec<const N: usize>(command: [&str; N]) -> Exec {
-    Exec { command: command.map(str::to_owned).into(), stdin: None, cap: DEFAULT_CAP }
+    Exec { command: command.map(str::to_owned).into(), container: None, stdin: None, cap: DEFAULT_CAP }
 }
 
 pub struct Exec {
     command: Vec<String>,
+    container: Option<String>,
     stdin: Option<Vec<u8>>,
     cap: usize,
 }
@@ -61,8 +62,15 @@ impl Exec {
             .with_context(|| format!("failed to run {words}"))
     }
 
+    /// The same in the container of this name, of several.
+    pub async fn in_container(mut self, ctx: &Ctx, pod: &str, container: &str) -> Result<Outcome> {
+        self.container = Some(container.to_owned());
+        self.in_pod(ctx, pod).await
+    }
+
     async fn run(self, ctx: &Ctx, pod: &str) -> Result<Outcome> {
         let parameters = AttachParams {
+            container: self.container,
             stdin: self.stdin.is_some(),
             max_stdin_buf_size: Some(PIPE_SIZE),
             max_stdout_buf_size: Some(PIPE_SIZE),

@@ -7,6 +7,7 @@
 
 pub mod claims;
 pub mod cluster;
+pub mod cri;
 pub mod ctx;
 pub mod deployments;
 pub mod differential;

@@ -33,6 +33,11 @@ pub mod labels {
 /// A client of the runtime that listens on this unix socket. It connects when it is first used, and again when the
 /// runtime was restarted.
 pub fn client(socket: &Path) -> RuntimeServiceClient<Channel> {
+    RuntimeServiceClient::new(connect(socket))
+}
+
+/// The same, for whoever speaks more than this slice.
+pub fn connect(socket: &Path) -> Channel {
     let socket = socket.to_owned();
     let connector = tower::service_fn(move |_| {
         let socket = socket.clone();
@@ -42,7 +47,7 @@ pub fn client(socket: &Path) -> RuntimeServiceClient<Channel> {
         }
     });
     // The address is never looked at: there is but one place to connect to.
-    RuntimeServiceClient::new(Endpoint::from_static("http://cri").connect_with_connector_lazy(connector))
+    Endpoint::from_static("http://cri").connect_with_connector_lazy(connector)
 }
 
 /// Listens on a unix socket, which may be there from before.

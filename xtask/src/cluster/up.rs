@@ -152,6 +152,8 @@ fn apply(site: &Site, manifests: &Path) -> Result<()> {
         .with_context(|| format!("failed to apply `{manifests}`"))
 }
 
+const CRI_SOCKET: &str = "kubeadm.alpha.kubernetes.io/cri-socket";
+
 /// Waits until a pod with a claim would run: the node is Ready, its storage driver registered, accounts are made.
 fn settle(site: &Site) -> Result<()> {
     let step = Step::start("waiting for the node");
@@ -172,6 +174,9 @@ fn settle(site: &Site) -> Result<()> {
         let done = site.kubectl(&arguments);
         done.with_context(|| format!("{what}; the end of `{}`:\n{}", log.display(), files::tail(&log, 10)))?;
     }
+    // As kubeadm would: for who asks the container runtime itself.
+    let socket = format!("{CRI_SOCKET}=unix://{}/containerd.sock", site.dir());
+    site.kubectl(&["annotate", "--overwrite", &node, &socket]).context("failed to annotate the node")?;
     step.done();
     Ok(())
 }

@@ -11,6 +11,7 @@ pub mod conditions;
 mod dispatch;
 mod review;
 mod rule;
+pub(crate) mod service_account;
 #[cfg(test)]
 mod test_server;
 mod webhook;

@@ -5,12 +5,13 @@
 //! changed is checked again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::Call;
 use crate::access::{RBAC_GROUP, escalation};
-use crate::admission::{self, Operation};
+use crate::admission::{self, Operation, service_account};
 use crate::definitions::{self, DEFINITIONS};
 use crate::object;
 use crate::ownership::{self, FieldSet, Tracked, Writer};
@@ -25,6 +26,9 @@ use crate::strategy::{self, fill::fill};
 /// A write without a version of its own is made again when somebody else was faster. Somebody is always first, so
 /// with as many writers at once as that the last one still gets through.
 const TRIES: u32 = 64;
+
+/// How long a namespace may be without its first account.
+const NEW_ACCOUNT: Duration = Duration::from_secs(5);
 
 /// Which part of the object this write may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +62,9 @@ impl Call {
         if self.resource.behaviour.gets_address {
             self.give_address(&mut object)?;
         }
+        if self.resource.behaviour.has_account {
+            self.give_account(&mut object).await?;
+        }
         let mut object = self.mutate(Operation::Create, object, None).await?;
         self.prune(&mut object);
         self.default(&mut object);
@@ -65,6 +72,7 @@ impl Call {
             self.track(None, &mut object, Part::Main);
         }
         self.validate(&object, None)?;
+        self.tell_not_honoured(&object, None);
         self.check_escalation(&object, None)?;
         self.admit(Operation::Create, Some(&object), None).await?;
         let key = self.key(object::name(&object));
@@ -132,6 +140,7 @@ impl Call {
         }
         ownership::keep_times(current, &mut new);
         self.validate(&new, Some(current))?;
+        self.tell_not_honoured(&new, Some(current));
         self.check_escalation(&new, Some(current))?;
         self.admit(Operation::Update, Some(&new), Some(current)).await?;
         Ok(new)
@@ -232,6 +241,28 @@ impl Call {
         let address = if own.is_empty() { self.api.free_address()? } else { own };
         service["spec"]["clusterIPs"] = json!([address]);
         service["spec"]["clusterIP"] = address.into();
+        Ok(())
+    }
+
+    /// A pod acts for an account that is there; that of a new namespace may still be on its way.
+    async fn give_account(&self, pod: &mut Value) -> Result<()> {
+        let (namespace, name) = (&self.target.namespace, object::text(pod, "/spec/serviceAccountName").to_owned());
+        let key = Key::new("serviceaccounts", namespace.as_str(), name.as_str());
+        let give_up = tokio::time::Instant::now() + NEW_ACCOUNT;
+        let account = loop {
+            match self.api.store.view().get(&key) {
+                Some(account) => break account,
+                None if name == "default" && tokio::time::Instant::now() < give_up => {
+                    tokio::time::sleep(NEW_ACCOUNT / 100).await;
+                }
+                None => {
+                    let missing = format!("serviceaccount \"{name}\" not found");
+                    let why = format!("error looking up service account {namespace}/{name}: {missing}");
+                    return Err(Status::forbidden(self.resource.group_resource(), object::name(pod), &why));
+                }
+            }
+        };
+        service_account::mount_token(pod, &account.object, &self.api.random_suffix());
         Ok(())
     }
 
@@ -363,6 +394,16 @@ impl Call {
             definitions::warnings(new).into_iter().for_each(|warning| self.warn(warning));
         }
         Ok(())
+    }
+
+    /// What is accepted and does nothing here is said, when it is asked for.
+    fn tell_not_honoured(&self, new: &Value, current: Option<&Value>) {
+        let said = current.map(self.resource.behaviour.not_honoured).unwrap_or_default();
+        let mut fields = (self.resource.behaviour.not_honoured)(new);
+        fields.retain(|field| !said.contains(field));
+        if !fields.is_empty() {
+            self.warn(format!("accepted, but without effect in this cluster: {}", fields.join(", ")));
+        }
     }
 
     /// Nobody gives a right that they do not have.

@@ -10,7 +10,7 @@ use crate::definitions;
 use crate::discovery::{Served, Subresource};
 use crate::schema;
 use crate::selector::SelectableFields;
-use crate::strategy::{self, claim, deployment, pod, service};
+use crate::strategy::{self, claim, deployment, not_honoured, pod, service};
 use crate::table::Printer;
 
 /// One row: names, place, and the behaviour that the schema does not say.
@@ -28,11 +28,13 @@ struct Row {
 const PLAIN: Behaviour = Behaviour {
     default: strategy::nothing_to_default,
     validate: strategy::nothing_to_validate,
+    not_honoured: strategy::nothing_to_tell,
     immutable: &[],
     status_keeps: &[],
     name: NameRule::Subdomain,
     generation: false,
     gets_address: false,
+    has_account: false,
     graceful: false,
 };
 pub(super) const COUNTED: Behaviour = Behaviour { generation: true, ..PLAIN };
@@ -97,6 +99,8 @@ const ROWS: &[Row] = &[
         default: pod::default,
         validate: pod::validate,
         status_keeps: &["ownerReferences"],
+        not_honoured: not_honoured::of_pod,
+        has_account: true,
         graceful: true,
         ..COUNTED
     }),
@@ -112,6 +116,7 @@ const ROWS: &[Row] = &[
     row("apps", "Deployment", "deployments", &["deploy"]).status().acts(Behaviour {
         default: deployment::default,
         validate: deployment::validate,
+        not_honoured: not_honoured::of_template,
         immutable: &["/spec/selector"],
         status_keeps: &["labels"],
         ..COUNTED
@@ -119,6 +124,7 @@ const ROWS: &[Row] = &[
     row("apps", "ReplicaSet", "replicasets", &["rs"]).status().acts(Behaviour {
         default: deployment::default_replica_set,
         validate: deployment::validate_replica_set,
+        not_honoured: not_honoured::of_template,
         immutable: &["/spec/selector"],
         ..COUNTED
     }),

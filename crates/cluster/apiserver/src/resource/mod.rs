@@ -64,6 +64,8 @@ pub struct Behaviour {
     pub default: fn(&mut Value),
     /// Finds what the schema cannot say.
     pub validate: fn(&Value, &mut Vec<FieldError>),
+    /// Names the fields that are set and do nothing here.
+    pub not_honoured: fn(&Value) -> Vec<String>,
     /// JSON pointers of what may not change once it is set.
     pub immutable: &'static [&'static str],
     /// Fields of `metadata` that a write to status leaves alone; it may change the others.
@@ -74,6 +76,8 @@ pub struct Behaviour {
     pub generation: bool,
     /// Gets an address of the cluster when it is made.
     pub gets_address: bool,
+    /// Acts for a service account of its namespace.
+    pub has_account: bool,
     /// Deleted in two steps: told first, removed when its keeper says that it has ended.
     pub graceful: bool,
 }

@@ -7,6 +7,7 @@ pub(crate) mod claim;
 pub(crate) mod deployment;
 pub(crate) mod fill;
 pub(crate) mod name;
+pub(crate) mod not_honoured;
 pub(crate) mod pod;
 pub(crate) mod service;
 
@@ -18,6 +19,10 @@ use crate::status::FieldError;
 use fill::{each, fill, fill_in};
 
 pub(crate) fn nothing_to_default(_: &mut Value) {}
+
+pub(crate) fn nothing_to_tell(_: &Value) -> Vec<String> {
+    Vec::new()
+}
 
 pub(crate) fn nothing_to_validate(_: &Value, _: &mut Vec<FieldError>) {}
 

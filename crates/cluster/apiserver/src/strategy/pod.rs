@@ -203,6 +203,12 @@ pub(crate) fn validate_spec(spec: &Value, at: &str, errors: &mut Vec<FieldError>
     if list("containers").is_empty() {
         errors.push(FieldError::required(format!("{at}.containers"), ""));
     }
+    if !list("ephemeralContainers").is_empty() {
+        // They come through a subresource, which is not served here.
+        let why =
+            if at == "spec" { "cannot be set on create" } else { "ephemeral containers not allowed in pod template" };
+        errors.push(FieldError::forbidden(format!("{at}.ephemeralContainers"), why));
+    }
     let volumes: BTreeSet<&str> = list("volumes").iter().map(|volume| object::text(volume, "/name")).collect();
     let mut names = BTreeSet::new();
     for kind in ["initContainers", "containers"] {
@@ -266,7 +272,7 @@ mod tests {
 
     #[test]
     fn every_mistake_of_a_pod_is_told_with_its_place() {
-        let pod = json!({"spec": {"restartPolicy": "Sometimes", "containers": [
+        let pod = json!({"spec": {"restartPolicy": "Sometimes", "ephemeralContainers": [{}], "containers": [
             {"name": "a", "image": "host"},
             {"name": "a", "volumeMounts": [{"name": "none"}]},
         ]}});
@@ -274,6 +280,7 @@ mod tests {
         validate(&pod, &mut errors);
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let wanted = [
+            "spec.ephemeralContainers: Forbidden: cannot be set on create",
             "spec.containers[1].name: Duplicate value: \"a\"",
             "spec.containers[1].image: Required value",
             "spec.containers[1].volumeMounts[0].name: Not found: \"none\"",

@@ -151,15 +151,24 @@ impl Sources<'_> {
             let spec = service.spec.unwrap_or_default();
             let address = spec.cluster_ip.filter(|address| address != "None" && !address.is_empty());
             let Some(address) = address else { continue };
-            variables.insert(format!("{name}_SERVICE_HOST"), address);
             for (index, port) in spec.ports.iter().flatten().enumerate() {
+                let (number, protocol) = (port.port, port.protocol.as_deref().unwrap_or("TCP"));
+                let url = format!("{}://{address}:{number}", protocol.to_lowercase());
                 if index == 0 {
-                    variables.insert(format!("{name}_SERVICE_PORT"), port.port.to_string());
+                    variables.insert(format!("{name}_SERVICE_PORT"), number.to_string());
+                    variables.insert(format!("{name}_PORT"), url.clone());
                 }
                 if let Some(port_name) = &port.name {
-                    variables.insert(format!("{name}_SERVICE_PORT_{}", spelled(port_name)), port.port.to_string());
+                    variables.insert(format!("{name}_SERVICE_PORT_{}", spelled(port_name)), number.to_string());
                 }
+                // As containers that were linked to each other once had them.
+                let link = format!("{name}_PORT_{number}_{protocol}");
+                variables.insert(format!("{link}_PROTO"), protocol.to_lowercase());
+                variables.insert(format!("{link}_PORT"), number.to_string());
+                variables.insert(format!("{link}_ADDR"), address.clone());
+                variables.insert(link, url);
             }
+            variables.insert(format!("{name}_SERVICE_HOST"), address);
         }
         Ok(variables)
     }

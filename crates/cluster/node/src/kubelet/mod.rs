@@ -11,6 +11,7 @@ mod environment;
 mod expand;
 mod fields;
 mod files;
+mod https;
 mod lifecycle;
 mod pod;
 mod probe;

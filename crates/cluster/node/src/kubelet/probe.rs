@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container as ContainerSpec, ExecAction, HTTPGetAction, Probe, TCPSocketAction};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::https;
 use crate::runtime::container::Container;
 
 /// What of a command's output is kept, as a kubelet does.
@@ -151,12 +152,10 @@ pub(super) async fn http_get(get: &HTTPGetAction, spec: &ContainerSpec, pod_ip: 
     let Some(port) = port_number(&get.port, spec) else {
         return Outcome::Unknown("couldn't find port".to_owned());
     };
-    if get.scheme.as_deref() == Some("HTTPS") {
-        return Outcome::Unknown("this node's probes do not speak HTTPS".to_owned());
-    }
+    let scheme = get.scheme.as_deref().unwrap_or("HTTP").to_lowercase();
     let path = get.path.as_deref().unwrap_or("/");
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-    let failed = |error: String| Outcome::Failure(format!("Get \"http://{host}:{port}{path}\": {error}"));
+    let failed = |error: String| Outcome::Failure(format!("Get \"{scheme}://{host}:{port}{path}\": {error}"));
     let named =
         |wanted: &str| get.http_headers.iter().flatten().find(|header| header.name.eq_ignore_ascii_case(wanted));
     let mut request = format!("GET {path} HTTP/1.1\r\nConnection: close\r\n");
@@ -173,12 +172,11 @@ pub(super) async fn http_get(get: &HTTPGetAction, spec: &ContainerSpec, pod_ip: 
     }
     request.push_str("\r\n");
     let answer = async {
-        let mut stream = connect(host, port, timeout).await?;
-        stream.write_all(request.as_bytes()).await.map_err(|error| error.to_string())?;
-        let mut head = [0; 12];
-        stream.read_exact(&mut head).await.map_err(|_| "EOF".to_owned())?;
-        let code = std::str::from_utf8(&head[9..]).ok().and_then(|code| code.parse::<u16>().ok());
-        code.ok_or_else(|| "malformed HTTP response".to_owned())
+        let stream = connect(host, port, timeout).await?;
+        match scheme.as_str() {
+            "https" => status_code(https::handshake(stream, host).await?, &request).await,
+            _ => status_code(stream, &request).await,
+        }
     };
     match tokio::time::timeout(timeout, answer).await {
         Ok(Ok(200..=399)) => Outcome::Success,
@@ -186,6 +184,18 @@ pub(super) async fn http_get(get: &HTTPGetAction, spec: &ContainerSpec, pod_ip: 
         Ok(Err(error)) => failed(error),
         Err(_) => failed("context deadline exceeded (Client.Timeout exceeded while awaiting headers)".to_owned()),
     }
+}
+
+async fn status_code(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str) -> Result<u16, String> {
+    let sent = async {
+        stream.write_all(request.as_bytes()).await?;
+        stream.flush().await
+    };
+    sent.await.map_err(|error| error.to_string())?;
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).await.map_err(|_| "EOF".to_owned())?;
+    let code = std::str::from_utf8(&head[9..]).ok().and_then(|code| code.parse().ok());
+    code.ok_or_else(|| "malformed HTTP response".to_owned())
 }
 
 #[cfg(test)]
@@ -215,6 +225,31 @@ mod tests {
         assert_eq!(port_number(&IntOrString::String("web".to_owned()), &spec), Some(8080));
         assert_eq!(port_number(&IntOrString::Int(81), &spec), Some(81));
         assert_eq!(port_number(&IntOrString::String("none".to_owned()), &spec), None);
+    }
+
+    #[tokio::test]
+    async fn an_https_probe_believes_any_certificate() {
+        use tokio_rustls::rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = IntOrString::Int(listener.local_addr().unwrap().port().into());
+        let made = rcgen::generate_simple_self_signed(["elsewhere.example".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let config = ServerConfig::builder_with_provider(std::sync::Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
+        tokio::spawn(async move {
+            let acceptor = tokio_rustls::TlsAcceptor::from(std::sync::Arc::new(config));
+            let mut stream = acceptor.accept(listener.accept().await.unwrap().0).await.unwrap();
+            assert!(stream.read(&mut [0; 1024]).await.unwrap() > 0);
+            stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+            stream.flush().await.unwrap();
+        });
+        let get = HTTPGetAction { port, scheme: Some("HTTPS".to_owned()), ..HTTPGetAction::default() };
+        let asked = http_get(&get, &ContainerSpec::default(), "127.0.0.1", Duration::from_secs(30)).await;
+        assert_eq!(asked, Outcome::Success);
     }
 
     #[tokio::test]

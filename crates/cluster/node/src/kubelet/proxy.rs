@@ -67,8 +67,13 @@ fn wanted(services: &Store<Service>, slices: &Store<EndpointSlice>) -> BTreeMap<
         };
         for port in spec.ports.iter().flatten() {
             let Ok(number) = u16::try_from(port.port) else { continue };
+            let address = SocketAddr::new(address, number);
             let backends = slices.iter().filter(own).flat_map(|slice| behind(slice, port.name.as_deref()));
-            wanted.insert(SocketAddr::new(address, number), backends.collect());
+            let backends: Vec<SocketAddr> = backends.collect();
+            // The API server's own Service: it listens there itself.
+            if !backends.contains(&address) {
+                wanted.insert(address, backends);
+            }
         }
     }
     wanted

@@ -3,6 +3,9 @@
 // All of it is a test: an unwrap that fails is the test's failure.
 #![allow(clippy::unwrap_used)]
 
+mod cri;
+mod in_cluster;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
