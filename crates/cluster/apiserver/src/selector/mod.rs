@@ -3,7 +3,7 @@
 //! Parsed once per request, then matched against many objects. What cannot be parsed is refused in Kubernetes' words.
 
 mod fields;
-mod label_syntax;
+pub(crate) mod label_syntax;
 mod labels;
 mod parse;
 
