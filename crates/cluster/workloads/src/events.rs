@@ -141,6 +141,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_event_says_about_which_version_of_its_object_it_is() {
+        let (sender, mut receiver) = mpsc::channel(1);
+        let events = Events { source: EventSource::default(), sender }.of("scheduler", None);
+        let mut pod = k8s_openapi::api::core::v1::Pod::default();
+        pod.metadata.resource_version = Some("7".to_owned());
+        events.report(&pod, Weight::Normal, "Scheduled", "here");
+        let event = receiver.try_recv().unwrap();
+        assert_eq!(event.involved_object.resource_version.as_deref(), Some("7"));
+        assert_eq!(event.reporting_component.as_deref(), Some("scheduler"));
+    }
+
+    #[test]
     fn too_many_different_messages_for_one_reason_become_one_event() {
         let mut written = Written::default();
         let mut count = |reason: &str, message: &str| {

@@ -33,12 +33,11 @@ pub(crate) async fn run(cluster: Arc<Cluster>) {
 }
 
 fn waits(pod: &Pod) -> bool {
-    let spec = pod.spec.clone().unwrap_or_default();
-    pod::node(pod).is_empty()
-        && spec.scheduling_gates.is_none_or(|gates| gates.is_empty())
-        && spec.scheduler_name.is_none_or(|name| name == NAME)
-        && !pod::goes(pod)
-        && !pod::is_finished(pod)
+    let schedulable = pod.spec.as_ref().is_some_and(|spec| {
+        spec.scheduling_gates.as_ref().is_none_or(|gates| gates.is_empty())
+            && spec.scheduler_name.as_ref().is_none_or(|name| name == NAME)
+    });
+    schedulable && pod::node(pod).is_empty() && !pod::goes(pod) && !pod::is_finished(pod)
 }
 
 async fn look(cluster: &Cluster, key: Key) -> Result<Option<Duration>> {
