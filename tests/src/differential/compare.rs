@@ -64,11 +64,15 @@ impl Differences {
     }
 }
 
-/// Takes from the real outcome's lists the named things that the embedded one does not name.
+/// Takes from the real outcome's lists the named things that the embedded one does not name, and lists the resources
+/// of custom groups, which have no order, by name.
 pub fn keep_named(real: &mut Value, embedded: &Value) {
     match (real, embedded) {
         (Value::Object(real), Value::Object(embedded)) => {
             for (key, value) in real {
+                if let (Some(resources), "resources") = (value.as_array_mut(), key.as_str()) {
+                    resources.sort_by(|one, other| name(one).cmp(&name(other)));
+                }
                 keep_named(value, embedded.get(key).unwrap_or(&Value::Null));
             }
         }

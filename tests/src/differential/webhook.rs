@@ -1,6 +1,6 @@
 //! The webhooks that cases name: what one does is the path of its URL.
 //!
-//! `/allow`, `/deny` (403 in its own words), `/deny/CODE/REASON` (in these), `/warn` (allows and warns), `/label` (adds the
+//! `/allow`, `/deny` (403 in its own words), `/deny/CODE/REASON` (with these; `none` is no reason), `/warn` (allows and warns), `/label` (adds the
 //! label `hooked=yes`), `/count` (appends to the annotation `asked`), `/harm` (a patch that does not apply), `/tell`
 //! (denies with the request it was asked, so that the requests themselves are compared).
 
@@ -34,7 +34,7 @@ fn answer(path: &str, ask: &Ask) -> AdmissionResponse {
             Some((code, reason)) => {
                 let mut response = deny(response, "");
                 response.result.code = code.parse().unwrap_or_default();
-                response.result.reason = reason.to_owned();
+                response.result.reason = if reason == "none" { String::new() } else { reason.to_owned() };
                 response
             }
             None => response,

@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use serde_json::Value;
 
 use crate::resource::Resource;
-use crate::status::Status;
+use crate::status::{NO_SUCH_PAGE, Status};
 
 pub type Body = UnsyncBoxBody<Bytes, std::convert::Infallible>;
 
@@ -40,6 +40,9 @@ pub fn stream(content_type: &'static str, chunks: impl Stream<Item = Bytes> + Se
 
 pub fn refusal(status: &Status) -> Response<Body> {
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    if status.message == NO_SUCH_PAGE {
+        return text(code, NO_SUCH_PAGE);
+    }
     json(code, &status.body())
 }
 

@@ -135,24 +135,25 @@ impl Api {
 
     async fn respond(self: &Arc<Self>, request: Request) -> Result<Response<Body>> {
         let user = self.user(&request)?;
-        if matches!(request.path.as_str(), "/healthz" | "/livez" | "/readyz") {
-            return Ok(answer::text(StatusCode::OK, "ok"));
-        }
         let query = Query::parse(&request.query);
         let Some(target) = request::target(request.method.as_str(), &request.path, &query)? else {
             let verb = request.method.as_str().to_lowercase();
             let wanted = Attributes { verb: &verb, path: &request.path, ..Attributes::default() };
             self.rules().check(&user, &wanted)?;
+            if matches!(request.path.as_str(), "/healthz" | "/livez" | "/readyz") {
+                return Ok(answer::text(StatusCode::OK, "ok"));
+            }
             let accept = request.header(header::ACCEPT);
             return self.descriptions.answer(&self.kinds, &request.method, &request.path, accept);
         };
+        let name = if target.name.is_empty() { one_name(query.get("fieldSelector")) } else { target.name.as_str() };
+        self.rules().check(&user, &Attributes { name, ..target.attributes() })?;
         let resource = self.kinds.find(&target.group, &target.version, &target.resource);
-        self.rules().check(&user, &attributes(&target, resource.as_deref()))?;
-        let resource = resource.ok_or_else(Status::no_such_path)?;
+        let resource = resource.ok_or_else(|| self.kinds.no_such_path(&target.group))?;
         check_place(&target, &resource)?;
         let call = self.call(request, user, target, query, resource)?;
         let warnings = Arc::clone(&call.warnings);
-        let mut response = call.answer().await?;
+        let mut response = call.answer().await.unwrap_or_else(|status| answer::refusal(&status));
         for warning in warnings.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             // 299: "miscellaneous, persistent", as Kubernetes marks all of its warnings.
             if let Ok(value) = HeaderValue::from_str(&format!("299 - {}", json!(warning))) {
@@ -199,7 +200,7 @@ impl Api {
 
     /// Writes to the store; what was made from the objects that changed is made anew before anybody is answered.
     pub(crate) async fn commit(&self, write: Write) -> std::result::Result<Stored, CommitError> {
-        let (key, resource) = (write.key.clone(), write.key.resource.clone());
+        let (key, resource, removes) = (write.key.clone(), write.key.resource.clone(), write.put.is_none());
         let stored = self.store.commit(write).await?;
         if resource.ends_with(RBAC_GROUP) {
             self.read_rules();
@@ -208,6 +209,8 @@ impl Api {
             self.read_webhooks();
         } else if *resource == *DEFINITIONS {
             self.definition_changed(&key).await?;
+        } else if removes {
+            self.object_gone(&key).await?;
         }
         Ok(stored)
     }
@@ -338,6 +341,10 @@ impl Api {
 fn check_place(target: &Target, resource: &Resource) -> Result<()> {
     let inside = !target.namespace.is_empty() && target.resource != "namespaces";
     let outside = resource.namespaced && target.namespace.is_empty();
+    if resource.is_custom() {
+        let misplaced = inside != resource.namespaced && !matches!(target.verb, Verb::List | Verb::Watch);
+        return if misplaced || (inside && !resource.namespaced) { Err(Status::no_such_page()) } else { Ok(()) };
+    }
     let no_status = target.subresource == "status" && !resource.has_status;
     if (inside && !resource.namespaced) || (outside && !target.name.is_empty()) || no_status {
         return Err(Status::no_such_path());
@@ -350,16 +357,8 @@ fn check_place(target: &Target, resource: &Resource) -> Result<()> {
     Ok(())
 }
 
-fn attributes<'a>(target: &'a Target, resource: Option<&Resource>) -> Attributes<'a> {
-    Attributes {
-        verb: target.verb.name(),
-        group: &target.group,
-        version: &target.version,
-        resource: &target.resource,
-        subresource: &target.subresource,
-        name: &target.name,
-        // A namespace is named by its path, but lives in none.
-        namespace: if resource.is_none_or(|resource| resource.namespaced) { &target.namespace } else { "" },
-        path: "",
-    }
+/// The one name that a field selector leaves: who may only read that one may list it too.
+fn one_name(selector: &str) -> &str {
+    let mut names = selector.split(',').filter_map(|part| part.strip_prefix("metadata.name="));
+    names.next().unwrap_or_default().trim_start_matches('=')
 }

@@ -45,16 +45,27 @@ impl Descriptions {
                 return Ok(answer::bytes(StatusCode::OK, V2_PROTOBUF, Bytes::from_static(V2_AS_PROTOBUF)));
             }
             (["openapi", "v2"], _) => Some(openapi::v2_as_json()),
-            (["openapi", "v3"], _) => Some(self.documents(&served).index()),
+            (["openapi", "v3"], _) => {
+                return Ok(answer::text(StatusCode::OK, &self.documents(&served).index().to_string()));
+            }
             (["openapi", "v3", rest @ ..], _) => return self.document(&served, &rest.join("/")),
             _ => None,
         };
-        found.map(|body| json(&body)).ok_or_else(Status::no_such_path)
+        let missing = || match parts.as_slice() {
+            ["api", ..] => Status::no_such_path(),
+            ["apis", group, ..] => kinds.no_such_path(group),
+            _ => Status::no_such_page(),
+        };
+        found.map(|body| json(&body)).ok_or_else(missing)
     }
 
     fn document(&self, served: &[Arc<Served>], path: &str) -> Result<Response<Body>> {
         let documents = self.documents(served);
-        let document = documents.document(path).ok_or_else(Status::no_such_path)?;
+        let Some(document) = documents.document(path) else {
+            let mut nothing = answer::text(StatusCode::NOT_FOUND, "");
+            nothing.headers_mut().remove(http::header::CONTENT_TYPE);
+            return Ok(nothing);
+        };
         Ok(answer::bytes(StatusCode::OK, "application/json", Bytes::from(document.body.clone())))
     }
 

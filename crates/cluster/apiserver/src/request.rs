@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::access::Attributes;
 use crate::status::{Result, Status};
 
 /// The verbs of Kubernetes, as access rules name them.
@@ -43,6 +44,21 @@ pub struct Target {
     pub namespace: String,
     pub name: String,
     pub subresource: String,
+}
+
+impl Target {
+    pub fn attributes(&self) -> Attributes<'_> {
+        Attributes {
+            verb: self.verb.name(),
+            group: &self.group,
+            version: &self.version,
+            resource: &self.resource,
+            subresource: &self.subresource,
+            name: &self.name,
+            namespace: &self.namespace,
+            path: "",
+        }
+    }
 }
 
 /// The query's parameters. A repeated key counts once, the last one: none of those that are read here repeats.

@@ -7,6 +7,9 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
+/// What Go's web server says of a path that it does not know.
+pub const NO_SUCH_PAGE: &str = "404 page not found\n";
+
 /// What is refused and why. Every handler's error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
@@ -118,6 +121,11 @@ impl Status {
         status
     }
 
+    /// A path that no part of the server knows; it is answered as text.
+    pub fn no_such_page() -> Self {
+        Self::new(404, "", NO_SUCH_PAGE)
+    }
+
     pub fn already_exists(of: GroupResource<'_>, name: &str) -> Self {
         Self::new(409, "AlreadyExists", format!("{of} \"{name}\" already exists")).about(of, name)
     }
@@ -153,7 +161,13 @@ impl Status {
     }
 
     pub fn method_not_allowed() -> Self {
-        Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+        let why = "the server does not allow this method on the requested resource";
+        Self { details: json!({}), ..Self::new(405, "MethodNotAllowed", why) }
+    }
+
+    /// A custom kind's own refusal of a verb.
+    pub fn method_not_supported(of: GroupResource<'_>, why: &str) -> Self {
+        Self::new(405, "MethodNotAllowed", why).about(of, "")
     }
 
     pub fn not_acceptable(accepted: &str) -> Self {

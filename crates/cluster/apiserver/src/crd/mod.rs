@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-pub use names::Names;
+pub use names::{Names, check_label};
 pub use version::Version;
 
 use crate::object::{self, map_mut, text};
@@ -68,6 +68,17 @@ impl Definition {
 /// Fills what Kubernetes fills in a CRD that is written.
 pub fn default_crd(crd: &mut Value) {
     let names = Names::read(&crd["spec"]);
+    let stored = object::list(&crd["spec"], "/versions").iter().find(|version| is_true(version, "storage"));
+    let stored = stored.map(|version| version["name"].clone());
+    let status = map_mut(map_mut(crd).entry("status").or_insert(Value::Null));
+    status.entry("acceptedNames").or_insert_with(|| json!({"plural": "", "kind": ""}));
+    status.entry("conditions").or_insert(Value::Null);
+    let versions = status.entry("storedVersions").or_insert(Value::Null);
+    match (versions.as_array_mut(), stored) {
+        (Some(versions), Some(stored)) if !versions.contains(&stored) => versions.push(stored),
+        (None, Some(stored)) => *versions = json!([stored]),
+        _ => {}
+    }
     let spec = map_mut(map_mut(crd).entry("spec").or_insert(Value::Null));
     let written = map_mut(spec.entry("names").or_insert(Value::Null));
     for (field, name) in [("singular", names.singular), ("listKind", names.list_kind)] {
@@ -83,7 +94,8 @@ fn check_storage(spec: &Value, errors: &mut Vec<FieldError>) {
     let all = names(object::list(spec, "/versions").iter().collect());
     let stored = names(object::list(spec, "/versions").iter().filter(|it| is_true(it, "storage")).collect());
     // Kubernetes prints the versions whole here.
-    let mut refuse = |why: &str| errors.push(FieldError::invalid("spec.versions", &json!(all), why));
+    let shown = spec.get("versions").map_or(Value::Null, |_| json!(all));
+    let mut refuse = |why: &str| errors.push(FieldError::invalid("spec.versions", &shown, why));
     if all.iter().enumerate().any(|(index, name)| all[..index].contains(name)) {
         refuse("must contain unique version names");
     }
@@ -117,7 +129,17 @@ fn is_true(value: &Value, key: &str) -> bool {
 /// No version may go that objects are stored in.
 fn check_stored(new: &Value, errors: &mut Vec<FieldError>) {
     let names: Vec<&Value> = object::list(new, "/spec/versions").iter().map(|version| &version["name"]).collect();
+    let Some(written) = new.pointer("/status/storedVersions") else { return };
+    if written.is_null() {
+        errors.push(FieldError::invalid("status.storedVersions", written, "must have at least one stored version"));
+    }
     let stored = object::list(new, "/status/storedVersions").iter();
+    for version in object::list(new, "/spec/versions").iter().filter(|version| is_true(version, "storage")) {
+        if !written.is_null() && !stored.clone().any(|stored| *stored == version["name"]) {
+            let why = format!("must have the storage version {}", text(version, "/name"));
+            errors.push(FieldError::invalid("status.storedVersions", written, &why));
+        }
+    }
     for (index, version) in stored.enumerate().filter(|(_, version)| !names.contains(version)) {
         let name = version.as_str().unwrap_or_default();
         let why = format!(

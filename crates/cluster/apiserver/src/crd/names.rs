@@ -40,7 +40,8 @@ pub(super) fn check(crd: &Value, names: &Names, errors: &mut Vec<FieldError>) {
     let spec = &crd["spec"];
     let group = text(spec, "/group");
     let name = object::name(crd);
-    if name != format!("{}.{group}", names.plural) {
+    // Later neither changes.
+    if object::resource_version(crd).is_empty() && name != format!("{}.{group}", names.plural) {
         let why = "must be spec.names.plural+\".\"+spec.group";
         errors.push(FieldError::invalid("metadata.name", &name.into(), why));
     }
@@ -99,7 +100,7 @@ fn check_protection(crd: &Value, group: &str, errors: &mut Vec<FieldError>) {
 }
 
 /// The refusal of a version's name, if it is none.
-pub(super) fn check_version_name(at: &str, name: &str) -> Option<FieldError> {
+pub fn check_label(at: &str, name: &str) -> Option<FieldError> {
     (!is_label(name)).then(|| FieldError::invalid(at, &name.into(), LABEL))
 }
 

@@ -72,7 +72,7 @@ fn an_object_is_held_against_schema_and_rules() {
             json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "x"}, "spec": spec});
         assert!(version.schema.prune(&mut object).is_empty());
         version.schema.apply_defaults(&mut object);
-        version.validate(&object, None).iter().map(ToString::to_string).collect::<Vec<_>>()
+        version.validate(&object, None, false).iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(said(json!({"replicas": 1})), Vec::<String>::new());
     assert_eq!(said(json!({"replicas": 9})), ["spec: Invalid value: too many"]);
@@ -91,7 +91,7 @@ fn a_definition_may_narrow_the_name() {
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["metadata"] = name;
     let definition = Definition::from_crd(&crd).unwrap();
     let object = json!({"metadata": {"name": "long", "labels": {"a": "b"}}, "spec": {"color": "red", "replicas": 1}});
-    let errors = definition.storage().validate(&object, None);
+    let errors = definition.storage().validate(&object, None, false);
     assert_eq!(errors[0].to_string(), "metadata.name: Too long: may not be more than 3 bytes");
 }
 

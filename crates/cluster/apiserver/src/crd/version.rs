@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{is_true, names, object, text};
+use crate::discovery::version_priority;
 use crate::resource::ScalePaths;
 use crate::schema::{Schema, Type, object_meta};
 use crate::status::{FieldError, FieldErrorKind};
@@ -30,10 +31,18 @@ pub struct Version {
 }
 
 impl Version {
-    /// All that is wrong with an object, defaulted and pruned, that an update may have made from `old`: its schema,
-    /// then its rules, if the schema found nothing that would mislead them.
-    pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        let mut errors = self.own.validate(object, old);
+    /// All that is wrong with an object, defaulted and pruned, that an update may have made from `old`: its schema (of a
+    /// write to status: that of its status), then its rules, if the schema found nothing that would mislead them.
+    pub fn validate(&self, object: &Value, old: Option<&Value>, status: bool) -> Vec<FieldError> {
+        let mut errors = match (status, self.own.properties.get("status"), object.get("status")) {
+            (true, Some(schema), Some(value)) => {
+                let below = |error: FieldError| FieldError { field: format!("status.{}", error.field), ..error };
+                let old = old.and_then(|old| old.get("status"));
+                schema.validate(value, old).into_iter().map(below).collect()
+            }
+            (true, _, _) => Vec::new(),
+            (false, _, _) => self.own.validate(object, old),
+        };
         let misleading = |error: &FieldError| match error.kind {
             FieldErrorKind::NotSupported
             | FieldErrorKind::Required
@@ -42,11 +51,11 @@ impl Version {
             | FieldErrorKind::TypeInvalid => true,
             FieldErrorKind::Invalid | FieldErrorKind::Duplicate | FieldErrorKind::Forbidden => false,
         };
-        if errors.iter().any(misleading) {
+        if errors.iter().any(misleading) && self.own.has_rules() {
             let why = "some validation rules were not checked because the object was invalid; correct the existing errors \
                        to complete validation";
             errors.push(FieldError::invalid("<nil>", &Value::Null, why));
-        } else {
+        } else if !errors.iter().any(misleading) {
             errors.extend(self.own.check_rules(object, old));
         }
         errors
@@ -79,9 +88,13 @@ pub(super) fn read_all(spec: &Value, group: &str, kind: &str, errors: &mut Vec<F
             }
         }
     }
+    let others = all.iter().filter(|version| version.served && version.deprecation.is_none());
+    let newest = others.map(|version| version.name.clone()).min_by_key(|name| version_priority(name));
     for version in &mut all {
         if let Some(warning) = version.deprecation.as_mut().filter(|warning| warning.is_empty()) {
             *warning = format!("{group}/{} {kind} is deprecated", version.name);
+            let newer = newest.iter().filter(|newest| version_priority(newest) < version_priority(&version.name));
+            newer.for_each(|newest| *warning += &format!("; use {group}/{newest} {kind}"));
         }
     }
     all
@@ -90,7 +103,10 @@ pub(super) fn read_all(spec: &Value, group: &str, kind: &str, errors: &mut Vec<F
 fn read(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> Option<Version> {
     let at = format!("spec.versions[{}]", places.index);
     let name = text(version, "/name").to_owned();
-    errors.extend(names::check_version_name(&format!("{at}.name"), &name));
+    errors.extend(names::check_label(&format!("{at}.name"), &name));
+    if places.index == 0 {
+        errors.extend(names::check_label("spec.version", &name));
+    }
     let deprecated = is_true(version, "deprecated");
     let warning = version.get("deprecationWarning").and_then(Value::as_str);
     if let Some(warning) = warning.filter(|_| !deprecated) {
@@ -146,7 +162,9 @@ fn scale(places: &Places<'_>, version: &Value, errors: &mut Vec<FieldError>) -> 
             errors.extend(required.then(|| FieldError::required(at, "")));
             return None;
         }
-        if !roots.iter().any(|root| path.starts_with(root)) || path.contains(['[', ']']) {
+        if !path.starts_with('.') {
+            errors.push(FieldError::invalid(at, &path.into(), "must be a simple json path starting with ."));
+        } else if !roots.iter().any(|root| path.starts_with(root)) || path.contains(['[', ']']) {
             errors.push(FieldError::invalid(at, &path.into(), &format!("should be a json path under {place}")));
         }
         Some(path.replace('.', "/"))
@@ -202,6 +220,10 @@ fn selectable(places: &Places<'_>, version: &Value, schema: &Schema, errors: &mu
             _ if fields.contains(&dotted) => {
                 errors.push(FieldError::duplicate(at, &path.into()));
                 continue;
+            }
+            _ if !path.starts_with('.') => {
+                let word = path.split(['.', '[']).next().unwrap_or_default();
+                &format!("is an invalid path: expected [ or . but got: {word}")
             }
             _ if path.contains('[') => "is an invalid path: array notation is not allowed",
             None => "is an invalid path: does not refer to a valid field",

@@ -46,12 +46,12 @@ pub fn resource_list(served: &[Arc<Served>], group: &str, version: &str) -> Opti
     }
     let resources: Vec<Value> = resources.into_iter().flat_map(with_subresources).collect();
     let group_version = join(group, version);
-    Some(json!({
-        "kind": "APIResourceList",
-        "apiVersion": "v1",
-        "groupVersion": group_version,
-        "resources": resources,
-    }))
+    let mut answer = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
+    // The core group is older than this field.
+    if !group.is_empty() {
+        answer["apiVersion"] = "v1".into();
+    }
+    Some(answer)
 }
 
 fn with_subresources(served: &Served) -> Vec<Value> {

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 pub use aggregated::{aggregated, aggregated_content_type};
 pub use legacy::{api_versions, group, group_list, resource_list};
+pub use order::version_priority;
 pub use version::version;
 
 use crate::schema::Schema;

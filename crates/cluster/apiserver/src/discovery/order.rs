@@ -30,12 +30,29 @@ fn split_number(text: &str) -> (&str, &str) {
     text.split_at(text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len()))
 }
 
-/// The named groups: built-in ones in the order in which they are listed, then custom ones by name.
+/// The groups that Kubernetes puts before others, which clients search in this order.
+const FIRST: [&str; 11] = [
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+];
+
+/// The named groups: built-in ones in Kubernetes' order, then custom ones by name.
 pub(super) fn groups(served: &[Arc<Served>]) -> Vec<&str> {
     let mut custom: Vec<&str> = named(served, true).collect();
     custom.sort_unstable();
     let mut groups = Vec::new();
-    for group in named(served, false).chain(custom) {
+    let mut built_in: Vec<&str> = named(served, false).collect();
+    built_in.sort_by_key(|group| FIRST.iter().position(|first| first == group).unwrap_or(FIRST.len()));
+    for group in built_in.into_iter().chain(custom) {
         if !groups.contains(&group) {
             groups.push(group);
         }

@@ -20,7 +20,8 @@ impl Call {
     pub(super) fn sent_object(&mut self) -> Result<Value> {
         let Said { mut value, repeated } = body::said(&self.content_type, &self.body)?;
         self.repeated = repeated;
-        if let Value::Object(map) = &mut value {
+        // A client that knows the path may leave out what the path says, but for that of a custom object.
+        if let (Value::Object(map), false) = (&mut value, self.resource.is_custom()) {
             map.entry("kind").or_insert_with(|| self.resource.kind.clone().into());
             map.entry("apiVersion").or_insert_with(|| self.resource.api_version().into());
         }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::Call;
 use crate::admission::Operation;
 use crate::answer::{self, Body};
+use crate::definitions::{CLEANUP, DEFINITIONS};
 use crate::object;
 use crate::status::{Result, Status};
 use crate::store::{CommitError, Expect, Key, Stored, Write};
@@ -20,6 +21,8 @@ struct Options {
     propagation: Option<&'static str>,
     uid: String,
     version: String,
+    /// As webhooks are told.
+    sent: Value,
 }
 
 const ORPHAN: &str = "orphan";
@@ -77,15 +80,19 @@ impl Call {
 
     fn delete_options(&mut self) -> Result<Options> {
         let sent = self.read_delete_options()?;
-        self.dry_run = sent.dry_run.is_some_and(|dry_run| !dry_run.is_empty());
+        self.dry_run = sent.dry_run.as_ref().is_some_and(|dry_run| !dry_run.is_empty());
         let propagation = match sent.propagation_policy.as_deref() {
             Some("Orphan") => Some(ORPHAN),
             None if sent.orphan_dependents == Some(true) => Some(ORPHAN),
             Some("Foreground") => Some(FOREGROUND),
             Some(_) | None => None,
         };
+        let mut told = json!(sent);
+        told["kind"] = "DeleteOptions".into();
+        told["apiVersion"] = "meta.k8s.io/v1".into();
         let conditions = sent.preconditions.unwrap_or_default();
         Ok(Options {
+            sent: told,
             // Less than nothing is as good as nothing, as far as Kubernetes goes: a second.
             grace: sent.grace_period_seconds.map(|grace| if grace < 0 { 1 } else { grace }),
             propagation,
@@ -97,9 +104,9 @@ impl Call {
     async fn remove(&self, key: &Key, options: &Options) -> Result<Fate> {
         let gone = || Status::not_found(self.resource.group_resource(), &key.name);
         for _ in 0..TRIES {
-            let current = self.api.store.view().get(key).ok_or_else(gone)?;
+            let current = self.current(key).ok_or_else(gone)?;
             self.check_preconditions(&current.object, options)?;
-            self.admit(Operation::Delete, None, Some(&current.object)).await?;
+            self.ask(Operation::Delete, None, Some(&current.object), &options.sent).await?;
             let told = self.told_to_go(&current.object, options);
             if self.dry_run {
                 return Ok(Fate::Told(current));
@@ -108,11 +115,11 @@ impl Call {
             if told.as_ref() == Some(&*current.object) && !goes {
                 return Ok(Fate::Told(current));
             }
-            let put = if goes { None } else { told };
+            let put = if goes { None } else { told.map(|told| self.resource.to_store(told)) };
             let write = Write { key: key.clone(), expect: Expect::Revision(current.revision), put };
             match self.api.commit(write).await {
-                Ok(stored) if goes => return Ok(Fate::Gone(stored)),
-                Ok(stored) => return Ok(Fate::Told(stored)),
+                Ok(stored) if goes => return Ok(Fate::Gone(self.presented(&stored))),
+                Ok(stored) => return Ok(Fate::Told(self.presented(&stored))),
                 Err(CommitError::Changed { current: None }) => return Err(gone()),
                 Err(CommitError::Changed { .. }) => {}
                 Err(error) => return Err(Status::internal(error)),
@@ -179,6 +186,9 @@ impl Call {
             return finalizers;
         }
         finalizers.retain(|finalizer| finalizer != ORPHAN && finalizer != FOREGROUND);
+        if self.resource.stored_as() == DEFINITIONS && !finalizers.iter().any(|held| held == CLEANUP) {
+            finalizers.push(CLEANUP.to_owned());
+        }
         finalizers.extend(options.propagation.map(str::to_owned));
         finalizers
     }

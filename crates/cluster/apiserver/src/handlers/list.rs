@@ -84,19 +84,23 @@ impl Call {
     ) -> (Vec<(Key, Arc<Value>)>, bool) {
         let mut items = Vec::new();
         for (key, stored) in view.list(&self.prefix(), after.as_ref(), None) {
-            if !selector.matches(&stored.object) {
+            let object = self.resource.shown_shared(&stored.object);
+            if !selector.matches(&object) {
                 continue;
             }
             if limit.is_some_and(|limit| items.len() == limit) {
                 return (items, true);
             }
-            items.push((key.clone(), stored.object.clone()));
+            items.push((key.clone(), object));
         }
         (items, false)
     }
 
     fn list_metadata(&self, view: &View, items: &[(Key, Arc<Value>)], more: bool) -> Value {
         let mut metadata = json!({"resourceVersion": view.revision().to_string()});
+        if self.resource.served.custom {
+            metadata["continue"] = "".into();
+        }
         if let (true, Some((last, _))) = (more, items.last()) {
             let token = json!([view.revision(), &*last.namespace, &*last.name]).to_string();
             metadata["continue"] = URL_SAFE_NO_PAD.encode(token).into();

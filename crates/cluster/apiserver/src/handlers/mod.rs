@@ -85,11 +85,17 @@ impl Call {
             self.warn(warning);
         }
         let verb = self.target.verb;
+        if !self.target.subresource.is_empty() && self.subresource_verbs().is_none() {
+            return Err(match self.resource.is_custom() {
+                true => Status::not_found(self.resource.group_resource(), &self.target.name),
+                false => Status::no_such_path(),
+            });
+        }
         match (self.target.subresource.as_str(), verb) {
             ("" | "status", Verb::Get) => self.get(),
             ("", Verb::List) => self.list(),
             ("", Verb::Watch) => self.watch().await,
-            ("", Verb::Create) => self.create().await,
+            ("", Verb::Create) if self.target.name.is_empty() => self.create().await,
             ("" | "status", Verb::Update) => self.update().await,
             ("" | "status", Verb::Patch) => self.patch().await,
             ("", Verb::Delete) => self.delete().await,
@@ -101,7 +107,22 @@ impl Call {
             ("eviction", Verb::Create) if self.is_of("pods") => self.evict().await,
             ("finalize", Verb::Update) if self.is_of("namespaces") => self.finalize().await,
             ("token", Verb::Create) if self.is_of("serviceaccounts") => self.token(),
-            (_, _) => Err(Status::no_such_path()),
+            (_, _) => Err(self.method_not_allowed()),
+        }
+    }
+
+    fn subresource_verbs(&self) -> Option<&[&'static str]> {
+        let subresources = &self.resource.served.subresources;
+        let found = subresources.iter().find(|subresource| subresource.name == self.target.subresource);
+        found.map(|subresource| subresource.verbs.as_slice())
+    }
+
+    fn method_not_allowed(&self) -> Status {
+        let of = self.resource.group_resource();
+        let why = format!("{} is not supported on resources of kind \"{of}\"", self.target.verb.name());
+        match self.resource.is_custom() {
+            true => Status::method_not_supported(of, &why),
+            false => Status::method_not_allowed(),
         }
     }
 
@@ -125,8 +146,17 @@ impl Call {
 
     /// The stored object that the path names.
     pub(crate) fn stored(&self) -> Result<Stored> {
-        let found = self.api.store.view().get(&self.key(&self.target.name));
+        let found = self.current(&self.key(&self.target.name));
         found.ok_or_else(|| Status::not_found(self.resource.group_resource(), &self.target.name))
+    }
+
+    /// What is stored under a key, as the resource's version has it.
+    pub(crate) fn current(&self, key: &Key) -> Option<Stored> {
+        self.api.store.view().get(key).map(|stored| self.presented(&stored))
+    }
+
+    pub(crate) fn presented(&self, stored: &Stored) -> Stored {
+        Stored { revision: stored.revision, object: self.resource.shown_shared(&stored.object) }
     }
 
     pub(crate) fn warn(&self, text: impl Into<String>) {

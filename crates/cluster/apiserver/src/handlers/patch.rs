@@ -4,12 +4,14 @@ use http::{Response, StatusCode};
 use serde_json::Value;
 
 use super::Call;
+use crate::access::Attributes;
 use crate::answer::Body;
 use crate::body::{self, media_type};
 use crate::object;
 use crate::ownership;
 use crate::patch;
 use crate::repeated::Said;
+use crate::request::Verb;
 use crate::status::{Result, Status};
 
 const FORMS: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
@@ -56,6 +58,8 @@ impl Call {
         };
         let there = self.api.store.view().get(&self.key(&self.target.name)).is_some();
         if !there && self.target.subresource.is_empty() {
+            let create = Attributes { verb: Verb::Create.name(), ..self.target.attributes() };
+            self.api.rules().check(&self.user, &create)?;
             let stored = self.store_new(merge(None)?).await?;
             return Ok(self.shown(StatusCode::CREATED, &stored.object));
         }

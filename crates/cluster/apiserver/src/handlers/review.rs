@@ -3,6 +3,7 @@
 use http::{Response, StatusCode};
 
 use super::Call;
+use super::write::Part;
 use crate::access::reviews;
 use crate::answer::{self, Body};
 use crate::body;
@@ -12,10 +13,16 @@ use crate::status::{Result, Status};
 
 impl Call {
     pub(super) fn review(&self, review: Review) -> Result<Response<Body>> {
+        if !self.target.name.is_empty() {
+            return Err(Status::no_such_path());
+        }
         if self.target.verb != Verb::Create {
             return Err(Status::method_not_allowed());
         }
-        let asked = body::object(&self.content_type, &self.body)?;
+        let mut asked = body::object(&self.content_type, &self.body)?;
+        if matches!(review, Review::SubjectAccess | Review::SelfSubjectAccess) {
+            self.track(None, &mut asked, Part::Main);
+        }
         let (rules, now) = (self.api.rules(), self.api.now().as_second());
         let answered = match review {
             Review::SubjectAccess => reviews::subject_access_review(&rules, asked)?,

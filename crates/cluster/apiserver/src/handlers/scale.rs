@@ -11,12 +11,14 @@ use crate::object;
 use crate::patch;
 use crate::request::Verb;
 use crate::selector::LabelSelector;
-use crate::status::{Result, Status};
+use crate::status::{FieldError, Result, Status};
 
 impl Call {
     pub(super) async fn scale(&mut self) -> Result<Response<Body>> {
         if self.target.verb == Verb::Get {
-            return Ok(answer::json(StatusCode::OK, &self.scale_of(&self.stored()?.object)));
+            let stored = self.stored()?;
+            self.check_scale(&stored.object)?;
+            return Ok(answer::json(StatusCode::OK, &self.scale_of(&stored.object)));
         }
         let sent = match self.target.verb {
             Verb::Update => body::object(&self.content_type, &self.body)?,
@@ -68,20 +70,39 @@ impl Call {
         json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata, "spec": spec, "status": status})
     }
 
+    /// Where the size is asked for: `.spec.replicas`.
+    fn scale_path(&self) -> String {
+        self.resource.scale.as_ref().map(|paths| paths.replicas.replace('/', ".")).unwrap_or_default()
+    }
+
+    /// A custom object without a size has no scale.
+    fn check_scale(&self, current: &Value) -> Result<()> {
+        let size = self.resource.scale.as_ref().and_then(|paths| current.pointer(&paths.replicas));
+        match size.is_none() && self.resource.is_custom() {
+            true => Err(Status::internal(format!("the spec replicas field \"{}\" does not exist", self.scale_path()))),
+            false => Ok(()),
+        }
+    }
+
     fn scaled(&self, current: &Value, scale: &Value) -> Result<Value> {
         let replicas = scale.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(0);
         if replicas < 0 {
-            let wrong = crate::status::FieldError::invalid(
-                "spec.replicas",
-                &json!(replicas),
-                "must be greater than or equal to 0",
-            );
-            return Err(Status::invalid("autoscaling", "Scale", &self.target.name, &[wrong]));
+            let (at, why, group, kind) = match self.resource.is_custom() {
+                true => {
+                    (self.scale_path(), "should be a non-negative integer", &*self.resource.group, &*self.resource.kind)
+                }
+                false => ("spec.replicas".to_owned(), "must be greater than or equal to 0", "autoscaling", "Scale"),
+            };
+            let wrong = FieldError::invalid(at, &json!(replicas), why);
+            return Err(Status::invalid(group, kind, &self.target.name, &[wrong]));
         }
         let mut new = current.clone();
-        if let Some(slot) = self.resource.scale.as_ref().and_then(|paths| new.pointer_mut(&paths.replicas)) {
-            *slot = replicas.into();
-        }
+        let path = self.scale_path();
+        let slot = path
+            .split('.')
+            .skip(1)
+            .fold(&mut new, |value, field| object::map_mut(value).entry(field).or_insert(Value::Null));
+        *slot = replicas.into();
         let version = object::resource_version(scale);
         if !version.is_empty() {
             object::metadata_mut(&mut new).insert("resourceVersion".to_owned(), version.into());

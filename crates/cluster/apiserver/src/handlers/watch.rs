@@ -99,10 +99,11 @@ impl Call {
     }
 
     fn event(&self, kind: &str, object: &Value, is_first: bool) -> Bytes {
+        let object = self.resource.shown(object);
         match self.form {
-            Form::Plain | Form::AggregatedDiscovery(_) => line(kind, object),
-            Form::PartialObjectMetadata => line(kind, &metadata_only::partial(object)),
-            Form::Table => line(kind, &self.resource.printer.event(object, self.include, self.api.now(), is_first)),
+            Form::Plain | Form::AggregatedDiscovery(_) => line(kind, &object),
+            Form::PartialObjectMetadata => line(kind, &metadata_only::partial(&object)),
+            Form::Table => line(kind, &self.resource.printer.event(&object, self.include, self.api.now(), is_first)),
         }
     }
 

@@ -21,7 +21,7 @@ use crate::request::Verb;
 use crate::schema;
 use crate::status::{FieldError, Result, Status};
 use crate::store::{CommitError, Expect, Key, Stored, Write};
-use crate::strategy::{self, fill::fill};
+use crate::strategy::{self, fill::fill, rbac};
 
 /// A write without a version of its own is made again when somebody else was faster. Somebody is always first, so
 /// with as many writers at once as that the last one still gets through.
@@ -47,6 +47,10 @@ impl Call {
         self.check_identity(&object)?;
         self.clean(&mut object)?;
         self.check_namespace(&object)?;
+        if self.resource.is_custom() && self.api.is_ending(&self.resource.stored_as()) {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Status::forbidden(self.resource.group_resource(), object::name(&object), why));
+        }
         if !object::resource_version(&object).is_empty() {
             return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
         }
@@ -65,12 +69,13 @@ impl Call {
         if self.resource.behaviour.has_account {
             self.give_account(&mut object).await?;
         }
-        let mut object = self.mutate(Operation::Create, object, None).await?;
-        self.prune(&mut object);
-        self.default(&mut object);
+        // What webhooks change is nobody's.
         if !self.applies {
             self.track(None, &mut object, Part::Main);
         }
+        let mut object = self.mutate(Operation::Create, object, None).await?;
+        self.prune(&mut object);
+        self.default(&mut object);
         self.validate(&object, None)?;
         self.tell_not_honoured(&object, None);
         self.check_escalation(&object, None)?;
@@ -82,8 +87,9 @@ impl Call {
                 None => Ok(Stored { revision: 0, object: Arc::new(object) }),
             };
         }
-        match self.api.commit(Write { key: key.clone(), expect: Expect::Absent, put: Some(object) }).await {
-            Ok(stored) => Ok(stored),
+        let put = Some(self.resource.to_store(object));
+        match self.api.commit(Write { key: key.clone(), expect: Expect::Absent, put }).await {
+            Ok(stored) => Ok(self.presented(&stored)),
             Err(CommitError::Exists(_)) => Err(Status::already_exists(self.resource.group_resource(), &key.name)),
             Err(error) => Err(Status::internal(error)),
         }
@@ -95,7 +101,7 @@ impl Call {
         let key = self.key(&self.target.name);
         let gone = || Status::not_found(self.resource.group_resource(), &key.name);
         for _ in 0..TRIES {
-            let current = self.api.store.view().get(&key).ok_or_else(gone)?;
+            let current = self.current(&key).ok_or_else(gone)?;
             let new = change(&current.object)?;
             let version = object::resource_version(&new);
             let insists = !version.is_empty() && version != object::resource_version(&current.object);
@@ -113,9 +119,9 @@ impl Call {
                 return Ok(Stored { revision: current.revision, object: Arc::new(new) });
             }
             let expect = Expect::Revision(current.revision);
-            let put = (!is_finished(&new)).then_some(new);
+            let put = (!is_finished(&new)).then(|| self.resource.to_store(new));
             match self.api.commit(Write { key: key.clone(), expect, put }).await {
-                Ok(stored) => return Ok(stored),
+                Ok(stored) => return Ok(self.presented(&stored)),
                 Err(CommitError::Changed { current: None }) => return Err(gone()),
                 Err(CommitError::Changed { .. }) if pinned => break,
                 Err(CommitError::Changed { .. }) => {}
@@ -130,14 +136,15 @@ impl Call {
         self.keep_system_fields(part, &mut new, current)?;
         self.clean(&mut new)?;
         self.default(&mut new);
-        let mut new = self.mutate(Operation::Update, new, Some(current)).await?;
-        self.prune(&mut new);
-        self.default(&mut new);
-        self.keep_system_fields(part, &mut new, current)?;
-        self.count_generation(part, &mut new, current);
-        if !self.applies {
+        // An object that nobody owns anything of stays so.
+        if !self.applies && current.pointer("/metadata/managedFields").is_some() {
             self.track(Some(current), &mut new, part);
         }
+        let mut new = self.mutate(Operation::Update, new, Some(current)).await?;
+        self.prune(&mut new);
+        self.keep_system_fields(part, &mut new, current)?;
+        self.default(&mut new);
+        self.count_generation(part, &mut new, current);
         ownership::keep_times(current, &mut new);
         self.validate(&new, Some(current))?;
         self.tell_not_honoured(&new, Some(current));
@@ -150,6 +157,9 @@ impl Call {
     fn check_identity(&self, object: &Value) -> Result<()> {
         let (kind, version) = (object::kind(object), object::api_version(object));
         let wanted = self.resource.api_version();
+        if self.resource.is_custom() && object.is_object() {
+            self.check_custom_identity(object, kind, version, &wanted)?;
+        }
         if !object.is_object() || kind.is_empty() || version.is_empty() {
             let missing = if kind.is_empty() { "kind" } else { "apiVersion" };
             return Err(Status::bad_request(format!("Object '{missing}' is missing in the request's body")));
@@ -175,6 +185,27 @@ impl Call {
             return Err(Status::bad_request(format!(
                 "the name of the object ({name}) does not match the name on the URL ({wanted})"
             )));
+        }
+        Ok(())
+    }
+
+    /// A custom object says itself what it is.
+    fn check_custom_identity(&self, object: &Value, kind: &str, version: &str, wanted: &str) -> Result<()> {
+        if kind.is_empty() {
+            let text = crate::go_text::json(object);
+            return Err(Status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{text}' ({text})",
+                self.resource.kind
+            )));
+        }
+        if version != wanted {
+            return Err(Status::bad_request(format!(
+                "the API version in the data ({version}) does not match the expected API version ({wanted})"
+            )));
+        }
+        if kind != self.resource.kind {
+            let wrong = FieldError::invalid("kind", &kind.into(), &format!("must be {}", self.resource.kind));
+            return Err(Status::invalid(&self.resource.group, kind, object::name(object), &[wrong]));
         }
         Ok(())
     }
@@ -301,6 +332,11 @@ impl Call {
             Part::Status => {
                 let mut sent = std::mem::replace(new, current.clone());
                 object::copy_field(new, &sent, "status");
+                // Who owns what was worked out before.
+                let owners = sent.pointer("/metadata/managedFields").cloned();
+                if let Some(owners) = owners {
+                    object::metadata_mut(new).insert("managedFields".to_owned(), owners);
+                }
                 if !self.resource.is_custom() {
                     for field in self.resource.behaviour.status_keeps {
                         object::copy_field(&mut sent["metadata"], &current["metadata"], field);
@@ -372,7 +408,7 @@ impl Call {
         }
         strategy::name::check_labels(new, &mut errors);
         if let Some(version) = &self.resource.custom {
-            errors.extend(version.validate(new, old));
+            errors.extend(version.validate(new, old, self.target.subresource == "status"));
         }
         (self.resource.behaviour.validate)(new, &mut errors);
         if let Some(old) = old {
@@ -380,7 +416,11 @@ impl Call {
                 let (before, after) = (old.pointer(pointer), new.pointer(pointer));
                 if before != after {
                     let field = pointer.trim_start_matches('/').replace('/', ".");
-                    errors.push(FieldError::invalid(field, after.unwrap_or(&Value::Null), "field is immutable"));
+                    let after = after.unwrap_or(&Value::Null);
+                    errors.push(match field.as_str() {
+                        "roleRef" => FieldError::invalid(field, &rbac::written_role(after), "cannot change roleRef"),
+                        _ => FieldError::invalid(field, after, "field is immutable"),
+                    });
                 }
             }
             if self.is_of("pods") && self.target.subresource.is_empty() {
@@ -419,7 +459,7 @@ impl Call {
         Status::invalid(&self.resource.group, &self.resource.kind, name, errors)
     }
 
-    fn track(&self, live: Option<&Value>, new: &mut Value, part: Part) {
+    pub(super) fn track(&self, live: Option<&Value>, new: &mut Value, part: Part) {
         let api_version = self.resource.api_version();
         let reset = self.reset(part);
         ownership::track_update(live, new, &self.writer(), &self.tracked(&api_version, &reset));
@@ -460,17 +500,48 @@ impl Call {
             return Ok(object);
         }
         let namespace = self.namespace_object();
-        let sent = object.clone();
-        let request = self.admission(operation, Some(&sent), old);
+        let (sent, options) = (object.clone(), self.write_options(operation));
+        let request = self.admission(operation, Some(&sent), old, &options);
         let (object, warnings) = webhooks.mutate(&request, object, namespace.as_deref()).await?;
         warnings.into_iter().for_each(|warning| self.warn(warning));
         Ok(object)
     }
 
-    pub(super) async fn admit(&self, operation: Operation, object: Option<&Value>, old: Option<&Value>) -> Result<()> {
+    async fn admit(&self, operation: Operation, object: Option<&Value>, old: Option<&Value>) -> Result<()> {
+        self.ask(operation, object, old, &self.write_options(operation)).await
+    }
+
+    /// `CreateOptions` or `UpdateOptions`, as the query has them.
+    fn write_options(&self, operation: Operation) -> Value {
+        let kind = if operation == Operation::Create { "CreateOptions" } else { "UpdateOptions" };
+        let mut options = self.options(kind);
+        for field in ["fieldManager", "fieldValidation"] {
+            if !self.query.get(field).is_empty() {
+                options[field] = self.query.get(field).into();
+            }
+        }
+        options
+    }
+
+    pub(super) fn options(&self, kind: &str) -> Value {
+        let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+        if self.dry_run {
+            options["dryRun"] = json!(["All"]);
+        }
+        options
+    }
+
+    /// Asks those who may refuse.
+    pub(super) async fn ask(
+        &self,
+        operation: Operation,
+        object: Option<&Value>,
+        old: Option<&Value>,
+        options: &Value,
+    ) -> Result<()> {
         let webhooks = self.api.webhooks();
         let namespace = self.namespace_object();
-        let request = self.admission(operation, object, old);
+        let request = self.admission(operation, object, old, options);
         let warnings = webhooks.validate(&request, namespace.as_deref()).await?;
         warnings.into_iter().for_each(|warning| self.warn(warning));
         Ok(())
@@ -481,6 +552,7 @@ impl Call {
         operation: Operation,
         object: Option<&'a Value>,
         old: Option<&'a Value>,
+        options: &'a Value,
     ) -> admission::Request<'a> {
         admission::Request {
             operation,
@@ -492,12 +564,13 @@ impl Call {
             },
             subresource: &self.target.subresource,
             namespace: &self.target.namespace,
-            name: object.or(old).map_or(self.target.name.as_str(), object::name),
+            // A collection has no name, whatever is in it.
+            name: object.map_or(self.target.name.as_str(), object::name),
             user: &self.user,
             object,
             old,
             dry_run: self.dry_run,
-            options: &Value::Null,
+            options,
             deadline: self.deadline,
         }
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{ALL_VERBS, Behaviour, NameRule, Resource, Review, STATUS_VERBS, ScalePaths};
+use super::{ALL_VERBS, Behaviour, CUSTOM_VERBS, NameRule, Resource, Review, STATUS_VERBS, ScalePaths};
 use crate::definitions;
 use crate::discovery::{Served, Subresource};
 use crate::schema;
 use crate::selector::SelectableFields;
-use crate::strategy::{self, claim, deployment, not_honoured, pod, service};
+use crate::strategy::{self, claim, deployment, not_honoured, pod, rbac, service, webhooks};
 use crate::table::Printer;
 
 /// One row: names, place, and the behaviour that the schema does not say.
@@ -71,10 +71,13 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const STORAGE: &str = "storage.k8s.io";
 const SNAPSHOTS: &str = "snapshot.storage.k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io";
+const EXTENSIONS: &str = "apiextensions.k8s.io";
 
 const SEGMENT: Behaviour = Behaviour { name: NameRule::Segment, ..PLAIN };
-const WEBHOOKS: Behaviour = Behaviour { default: strategy::webhooks, validate: strategy::validate_webhooks, ..COUNTED };
-const BINDING: Behaviour = Behaviour { immutable: &["/roleRef"], ..SEGMENT };
+const WEBHOOKS: Behaviour = Behaviour { default: webhooks::default, validate: webhooks::validate, ..COUNTED };
+const ROLE: Behaviour = Behaviour { default: rbac::default_role, validate: rbac::validate_role, ..SEGMENT };
+const BINDING: Behaviour =
+    Behaviour { default: rbac::default_binding, validate: rbac::validate_binding, immutable: &["/roleRef"], ..SEGMENT };
 
 const ROWS: &[Row] = &[
     row("", "ConfigMap", "configmaps", &["cm"]),
@@ -130,15 +133,14 @@ const ROWS: &[Row] = &[
     }),
     row(ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", &[]).cluster().acts(WEBHOOKS),
     row(ADMISSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", &[]).cluster().acts(WEBHOOKS),
-    row("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions", &["crd", "crds"])
-        .cluster()
-        .status()
-        .acts(Behaviour {
+    row(EXTENSIONS, "CustomResourceDefinition", "customresourcedefinitions", &["crd", "crds"]).cluster().status().acts(
+        Behaviour {
             default: crate::crd::default_crd,
             validate: definitions::validate,
             immutable: &["/spec/group", "/spec/scope", "/spec/names/kind", "/spec/names/plural"],
             ..COUNTED
-        }),
+        },
+    ),
     row(AUTHENTICATION, "SelfSubjectReview", "selfsubjectreviews", &[]).cluster().asks(Review::SelfSubject),
     row(AUTHORIZATION, "SelfSubjectAccessReview", "selfsubjectaccessreviews", &[])
         .cluster()
@@ -150,9 +152,9 @@ const ROWS: &[Row] = &[
     row("coordination.k8s.io", "Lease", "leases", &[]),
     row("discovery.k8s.io", "EndpointSlice", "endpointslices", &[]).acts(COUNTED),
     row("events.k8s.io", "Event", "events", &["ev"]),
-    row(RBAC, "ClusterRole", "clusterroles", &[]).cluster().acts(SEGMENT),
+    row(RBAC, "ClusterRole", "clusterroles", &[]).cluster().acts(ROLE),
     row(RBAC, "ClusterRoleBinding", "clusterrolebindings", &[]).cluster().acts(BINDING),
-    row(RBAC, "Role", "roles", &[]).acts(SEGMENT),
+    row(RBAC, "Role", "roles", &[]).acts(ROLE),
     row(RBAC, "RoleBinding", "rolebindings", &[]).acts(BINDING),
     row("scheduling.k8s.io", "PriorityClass", "priorityclasses", &["pc"]).cluster(),
     row(SNAPSHOTS, "VolumeSnapshot", "volumesnapshots", &["vs"]).status().acts(COUNTED),
@@ -187,15 +189,17 @@ fn resource(row: &Row) -> Resource {
         plural: row.plural.to_owned(),
         singular: row.kind.to_lowercase(),
         short_names: owned(row.short),
-        categories: owned(if in_all { &["all"] } else { &[] }),
+        categories: owned(match row.group {
+            _ if in_all => &["all"],
+            ADMISSION | EXTENSIONS => &["api-extensions"],
+            _ => &[],
+        }),
         namespaced: row.namespaced,
-        verbs: match row.review {
-            Some(_) => vec!["create"],
-            // Nobody takes all namespaces away at once.
-            None if row.plural == "namespaces" => {
-                ALL_VERBS.into_iter().filter(|verb| *verb != "deletecollection").collect()
-            }
-            None => ALL_VERBS.to_vec(),
+        verbs: match row.plural {
+            _ if row.review.is_some() => vec!["create"],
+            _ if row.group == SNAPSHOTS => CUSTOM_VERBS.to_vec(),
+            "namespaces" => ALL_VERBS.into_iter().filter(|verb| *verb != "deletecollection").collect(),
+            _ => ALL_VERBS.to_vec(),
         },
         subresources: subresources(row, scales),
         // Kubernetes serves these from a CRD.
@@ -215,6 +219,7 @@ fn resource(row: &Row) -> Resource {
         blank: blank(row),
         selectable: SelectableFields::of_builtin(row.group, row.kind),
         custom: None,
+        storage: None,
         review: row.review,
     }
 }
@@ -235,6 +240,11 @@ fn blank(row: &Row) -> Value {
         "persistentvolumeclaims" => json!({"spec": {"resources": {}}, "status": {}}),
         "persistentvolumes" | "namespaces" => json!({"spec": {}, "status": {}}),
         "leases" | "csidrivers" => json!({"spec": {}}),
+        "customresourcedefinitions" => json!({
+            "spec": {"group": "", "names": {"plural": "", "kind": ""}, "scope": "", "versions": null},
+            "status": {"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null},
+        }),
+        "selfsubjectaccessreviews" | "subjectaccessreviews" => json!({"spec": {}, "status": {"allowed": false}}),
         "roles" | "clusterroles" => json!({"rules": null}),
         "rolebindings" | "clusterrolebindings" => json!({"roleRef": {"apiGroup": "", "kind": "", "name": ""}}),
         "storageclasses" => json!({"provisioner": ""}),
@@ -268,5 +278,6 @@ fn subresources(row: &Row, scales: bool) -> Vec<Subresource> {
     if scales {
         add("scale", "Scale", Some("autoscaling"), &STATUS_VERBS);
     }
+    all.sort_by(|one, other| one.name.cmp(&other.name));
     all
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::{Resource, builtin};
+use crate::status::Status;
 
 type Table = BTreeMap<(String, String, String), Arc<Resource>>;
 
@@ -30,6 +31,12 @@ impl Kinds {
             .values()
             .find(|resource| resource.group == group && resource.version == version && resource.kind == kind);
         found.cloned()
+    }
+
+    /// The refusal of a path in a group: those that nobody built in are known to no more than a web server.
+    pub fn no_such_path(&self, group: &str) -> Status {
+        let built_in = |resource: &Arc<Resource>| resource.group == group && !resource.is_custom();
+        if self.table().values().any(built_in) { Status::no_such_path() } else { Status::no_such_page() }
     }
 
     /// All of them, in the order of group, version and plural.

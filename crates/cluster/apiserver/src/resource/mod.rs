@@ -4,6 +4,7 @@
 mod builtin;
 mod kinds;
 
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use serde_json::Value;
 
 use crate::crd::Version;
 use crate::discovery::Served;
+use crate::schema::Schema;
 use crate::selector::SelectableFields;
 use crate::status::{FieldError, GroupResource};
 use crate::table::Printer;
@@ -18,6 +20,8 @@ use crate::table::Printer;
 pub use kinds::Kinds;
 
 pub const ALL_VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+/// The same as Kubernetes lists them for custom kinds.
+pub const CUSTOM_VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 /// Of `status` and `scale`.
 pub const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 
@@ -37,6 +41,8 @@ pub struct Resource {
     pub selectable: SelectableFields,
     /// The definition of a custom kind.
     pub custom: Option<Arc<Version>>,
+    /// The `apiVersion` and the schema that a custom kind's objects are stored in.
+    pub storage: Option<(String, Arc<Schema>)>,
     /// Answered, not stored.
     pub review: Option<Review>,
 }
@@ -110,6 +116,37 @@ impl Deref for Resource {
 impl Resource {
     pub fn is_custom(&self) -> bool {
         self.custom.is_some()
+    }
+
+    /// A stored object as this version has it: with the defaults of the version that it is stored in, also those that
+    /// came later, and without what this version does not know.
+    pub fn shown<'a>(&self, stored: &'a Value) -> Cow<'a, Value> {
+        let Some((_, schema)) = &self.storage else { return Cow::Borrowed(stored) };
+        let mut object = stored.clone();
+        schema.prune(&mut object);
+        schema.apply_defaults(&mut object);
+        if object["apiVersion"] != self.api_version() {
+            object["apiVersion"] = self.api_version().into();
+            self.schema.prune(&mut object);
+        }
+        Cow::Owned(object)
+    }
+
+    /// The same as an object to be shown again.
+    pub fn shown_shared(&self, stored: &Arc<Value>) -> Arc<Value> {
+        match self.shown(stored) {
+            Cow::Borrowed(_) => Arc::clone(stored),
+            Cow::Owned(object) => Arc::new(object),
+        }
+    }
+
+    /// An object of this version as it is stored.
+    pub fn to_store(&self, mut object: Value) -> Value {
+        if let Some((version, schema)) = &self.storage {
+            object["apiVersion"] = version.as_str().into();
+            schema.prune(&mut object);
+        }
+        object
     }
 
     pub fn group_resource(&self) -> GroupResource<'_> {

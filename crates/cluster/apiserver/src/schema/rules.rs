@@ -19,40 +19,50 @@ pub(super) struct Compiled {
     uses_old: bool,
 }
 
-/// Compiles the rules of a schema and of all below it. `uncorrelatable` is the path of the list above whose items have
-/// no identity over time, if there is one.
-pub(super) fn compile(schema: &mut Schema, path: &str, uncorrelatable: Option<&str>, errors: &mut Vec<FieldError>) {
-    let mut rules = std::mem::take(&mut schema.rules);
-    for (index, rule) in rules.iter_mut().enumerate() {
-        let at = join(path, &format!("x-kubernetes-validations[{index}]"));
-        rule.compiled = compiled(rule, schema, &at, uncorrelatable, errors);
-    }
-    schema.rules = rules;
+/// Compiles the rules of a schema and of all below it, and tells whether all of them are well written: only then the
+/// expressions above them are looked at. `uncorrelatable` is the path of the list above whose items have no identity
+/// over time, if there is one.
+pub(super) fn compile(
+    schema: &mut Schema,
+    path: &str,
+    uncorrelatable: Option<&str>,
+    errors: &mut Vec<FieldError>,
+) -> bool {
+    let mut right = true;
     for (field, property) in &mut schema.properties {
-        compile(Arc::make_mut(property), &join(path, &format!("properties[{field}]")), uncorrelatable, errors);
+        let path = join(path, &format!("properties[{field}]"));
+        right &= compile(Arc::make_mut(property), &path, uncorrelatable, errors);
     }
     if let Some(values) = &mut schema.additional {
-        compile(Arc::make_mut(values), &join(path, "additionalProperties"), uncorrelatable, errors);
+        right &= compile(Arc::make_mut(values), &join(path, "additionalProperties"), uncorrelatable, errors);
     }
     if let Some(items) = &mut schema.items {
         let keyed = matches!(schema.list, ListType::Map(_));
         let uncorrelatable = uncorrelatable.or(if keyed { None } else { Some(path) });
-        compile(Arc::make_mut(items), &join(path, "items"), uncorrelatable, errors);
+        right &= compile(Arc::make_mut(items), &join(path, "items"), uncorrelatable, errors);
     }
+    let mut rules = std::mem::take(&mut schema.rules);
+    let at = |index: usize| join(path, &format!("x-kubernetes-validations[{index}]"));
+    let known = errors.len();
+    for (index, rule) in rules.iter().enumerate() {
+        well_written(rule, schema, &at(index), errors);
+    }
+    right &= errors.len() == known;
+    for (index, rule) in rules.iter_mut().enumerate().filter(|_| right) {
+        rule.compiled = compiled(rule, schema, &at(index), uncorrelatable, errors);
+    }
+    schema.rules = rules;
+    right
 }
 
-fn compiled(
-    rule: &Rule,
-    schema: &Schema,
-    at: &str,
-    uncorrelatable: Option<&str>,
-    errors: &mut Vec<FieldError>,
-) -> Option<Compiled> {
-    let (source, place) = (rule.rule.trim(), |field: &str| join(at, field));
+fn well_written(rule: &Rule, schema: &Schema, at: &str, errors: &mut Vec<FieldError>) {
+    let place = |field: &str| join(at, field);
     let invalid = |field: &str, value: &str, why: &str| FieldError::invalid(place(field), &value.into(), why);
-    if source.is_empty() {
-        errors.push(FieldError::required(place("rule"), "rule is not specified"));
-        return None;
+    if rule.rule.trim().is_empty() {
+        return errors.push(FieldError::required(place("rule"), "rule is not specified"));
+    }
+    if !rule.message.is_empty() && rule.message.trim().is_empty() {
+        errors.push(invalid("message", &rule.message, "must be non-empty if specified"));
     }
     if rule.message.contains('\n') {
         errors.push(invalid("message", &rule.message, "must not contain line breaks"));
@@ -67,6 +77,16 @@ fn compiled(
     if !rule.field_path.is_empty() && !cel::field_exists(schema, &rule.field_path) {
         errors.push(invalid("fieldPath", &rule.field_path, "must be a valid path"));
     }
+}
+
+fn compiled(
+    rule: &Rule,
+    schema: &Schema,
+    at: &str,
+    uncorrelatable: Option<&str>,
+    errors: &mut Vec<FieldError>,
+) -> Option<Compiled> {
+    let place = |field: &str| join(at, field);
     let old = Some(schema).filter(|_| !rule.optional_old_self);
     let scope = Scope::from([("self".to_owned(), Some(schema)), ("oldSelf".to_owned(), old)]);
     let mut compile = |field: &str, source: &str, wanted: Type, prefix: &str, other_type: &str| {
@@ -92,7 +112,7 @@ fn compiled(
     let uses_old = condition.references().has_variable("oldSelf");
     if let Some(list) = uncorrelatable.filter(|_| uses_old) {
         let why = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {list}");
-        errors.push(invalid("rule", &rule.rule, &why));
+        errors.push(FieldError::invalid(place("rule"), &rule.rule.as_str().into(), &why));
     }
     if rule.optional_old_self && !uses_old {
         let why = "may not be set if oldSelf is not used in rule";
@@ -116,6 +136,12 @@ fn written(rule: &Rule) -> String {
 }
 
 impl Schema {
+    /// Whether there is any rule in it.
+    pub fn has_rules(&self) -> bool {
+        let below = self.properties.values().chain(&self.additional).chain(&self.items);
+        !self.rules.is_empty() || below.into_iter().any(|schema| schema.has_rules())
+    }
+
     /// Which rules a value breaks. Transition rules run only where there was a value before; a rule that a value broke
     /// before this update too is not held against it.
     pub fn check_rules(&self, value: &Value, old: Option<&Value>) -> Vec<FieldError> {

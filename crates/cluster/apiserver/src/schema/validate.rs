@@ -99,14 +99,13 @@ fn count(found: usize, least: Option<i64>, most: Option<i64>, of: &str, path: &s
 fn string(schema: &Schema, text: &str, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let Limits { min_length, max_length, pattern, format, .. } = &schema.limits;
     let length = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
-    if let Some(least) = min_length.filter(|least| length < *least) {
-        errors.push(FieldError::invalid(path, value, &format!("{path} in body should be at least {least} chars long")));
-    }
+    // Of these only the first is told.
     if let Some(most) = max_length.filter(|most| length > *most) {
         let detail = format!("Too long: may not be more than {most} bytes");
         errors.push(FieldError { kind: FieldErrorKind::TooLong, field: path.to_owned(), detail });
-    }
-    if !pattern.is_empty() && !matches_pattern(pattern, text) {
+    } else if let Some(least) = min_length.filter(|least| length < *least) {
+        errors.push(FieldError::invalid(path, value, &format!("{path} in body should be at least {least} chars long")));
+    } else if !pattern.is_empty() && !matches_pattern(pattern, text) {
         errors.push(FieldError::invalid(path, value, &format!("{path} in body should match '{pattern}'")));
     }
     if schema.kind == Type::String && !format::matches(format, text) {

@@ -8,4 +8,5 @@ mod labels;
 mod parse;
 
 pub use fields::{FieldSelector, SelectableFields};
+pub use label_syntax::label_key_problems;
 pub use labels::LabelSelector;

@@ -9,14 +9,15 @@ pub(crate) mod fill;
 pub(crate) mod name;
 pub(crate) mod not_honoured;
 pub(crate) mod pod;
+pub(crate) mod rbac;
 pub(crate) mod service;
+pub(crate) mod webhooks;
 
 use serde_json::{Value, json};
 
-use crate::admission::conditions::expression_problem;
 use crate::object;
 use crate::status::FieldError;
-use fill::{each, fill, fill_in};
+use fill::{fill, fill_in};
 
 pub(crate) fn nothing_to_default(_: &mut Value) {}
 
@@ -50,36 +51,6 @@ pub(crate) fn secret(object: &mut Value) {
     for (key, value) in plain {
         if let Some(text) = value.as_str() {
             data.insert(key, base64(text.as_bytes()).into());
-        }
-    }
-}
-
-pub(crate) fn webhooks(object: &mut Value) {
-    let mutating = object::kind(object).starts_with("Mutating");
-    for webhook in each(object, "/webhooks") {
-        fill(webhook, "failurePolicy", json!("Fail"));
-        fill(webhook, "matchPolicy", json!("Equivalent"));
-        fill(webhook, "namespaceSelector", json!({}));
-        fill(webhook, "objectSelector", json!({}));
-        fill(webhook, "timeoutSeconds", json!(10));
-        if mutating {
-            fill(webhook, "reinvocationPolicy", json!("Never"));
-        }
-        for rule in each(webhook, "/rules") {
-            fill(rule, "scope", json!("*"));
-        }
-    }
-}
-
-/// A condition that cannot be evaluated would stop every write that it is asked about.
-pub(crate) fn validate_webhooks(object: &Value, errors: &mut Vec<FieldError>) {
-    let lists = object::list(object, "/webhooks").iter().map(|webhook| &webhook["matchConditions"]);
-    for (webhook, conditions) in lists.enumerate() {
-        for (index, condition) in conditions.as_array().into_iter().flatten().enumerate() {
-            if let Some(why) = expression_problem(object::text(condition, "/expression")) {
-                let field = format!("webhooks[{webhook}].matchConditions[{index}].expression");
-                errors.push(FieldError::invalid(field, &condition["expression"], &why));
-            }
         }
     }
 }

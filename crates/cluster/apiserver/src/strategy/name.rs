@@ -12,13 +12,22 @@ const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alpha
 
 /// Checks `metadata.name` by the rule of its kind.
 pub(crate) fn check(name: &str, rule: NameRule, errors: &mut Vec<FieldError>) {
-    let mut refuse = |detail: &str| errors.push(FieldError::invalid("metadata.name", &json!(name), detail));
+    check_at("metadata.name", name, rule, errors);
+}
+
+pub(crate) fn is_subdomain(name: &str) -> bool {
+    name.split('.').all(is_label)
+}
+
+/// Checks a name that stands elsewhere.
+pub(crate) fn check_at(at: &str, name: &str, rule: NameRule, errors: &mut Vec<FieldError>) {
+    let mut refuse = |detail: &str| errors.push(FieldError::invalid(at, &json!(name), detail));
     match rule {
         NameRule::Subdomain => {
             if name.len() > 253 {
                 refuse("must be no more than 253 characters");
             }
-            if !name.split('.').all(is_label) {
+            if !is_subdomain(name) {
                 refuse(SUBDOMAIN);
             }
         }
