@@ -86,7 +86,9 @@ impl Embedded {
         let options = boathook_workloads::Options { root_ca: credentials.ca.clone(), data_dir: dir.join("volumes") };
         let controllers = boathook_workloads::run(client("kube-controller-manager"), options);
         tasks.spawn(async move { anyhow!("the controllers ended: {}", controllers.await) });
-        api_service::publish(&client, address).await.context("failed to publish the API server's own Service")?;
+        api_service::publish(&client("kube-apiserver"), address)
+            .await
+            .context("failed to publish the API server's own Service")?;
         let streams = Streams::bind().await.context("failed to listen for the streams of execs")?;
         let config = node_config(&dir, streams.url().context("failed to read the port")?);
         let node = Node::start(client("kubelet"), config).await.context("failed to start the node")?;

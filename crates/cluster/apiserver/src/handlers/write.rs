@@ -258,7 +258,7 @@ impl Call {
                 }
             }
         };
-        service_account::mount_token(pod, &account.object, &self.api.random_suffix());
+        service_account::mount_token(pod, &account.object, &random::suffix());
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use crate::definitions;
 use crate::discovery::{Served, Subresource};
 use crate::schema;
 use crate::selector::SelectableFields;
-use crate::strategy::{self, claim, deployment, not_honoured, pod, service};
+use crate::strategy::{self, claim, deployment, name, not_honoured, pod, service};
 use crate::table::Printer;
 
 /// One row: names, place, and the behaviour that the schema does not say.
@@ -77,7 +77,7 @@ const WEBHOOKS: Behaviour = Behaviour { default: strategy::webhooks, validate: s
 const BINDING: Behaviour = Behaviour { immutable: &["/roleRef"], ..SEGMENT };
 
 const ROWS: &[Row] = &[
-    row("", "ConfigMap", "configmaps", &["cm"]),
+    row("", "ConfigMap", "configmaps", &["cm"]).acts(Behaviour { validate: name::check_config_keys, ..PLAIN }),
     row("", "Endpoints", "endpoints", &["ep"]),
     row("", "Event", "events", &["ev"]),
     row("", "Namespace", "namespaces", &["ns"]).cluster().status().acts(Behaviour {
@@ -104,7 +104,11 @@ const ROWS: &[Row] = &[
         graceful: true,
         ..COUNTED
     }),
-    row("", "Secret", "secrets", &[]).acts(Behaviour { default: strategy::secret, ..PLAIN }),
+    row("", "Secret", "secrets", &[]).acts(Behaviour {
+        default: strategy::secret,
+        validate: name::check_config_keys,
+        ..PLAIN
+    }),
     row("", "Service", "services", &["svc"]).status().acts(Behaviour {
         name: NameRule::Label,
         default: service::default,
