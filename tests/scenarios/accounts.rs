@@ -84,7 +84,7 @@ pub(crate) async fn a_pod_is_told_where_the_api_server_is(ctx: Ctx) -> Result<()
 }
 
 pub(crate) async fn a_pod_of_an_account_that_is_not_there_is_forbidden(ctx: Ctx) -> Result<()> {
-    let refused = ctx.create(&pod_of(&ctx, Some("nobody"))?).await.unwrap_err();
+    let refused = ctx.create(&pod_of(&ctx, Some("nobody"))?).await.err().context("it was not refused")?;
     let why = format!(
         "pods \"box\" is forbidden: error looking up service account {}/nobody: serviceaccount \"nobody\" not found",
         ctx.namespace()

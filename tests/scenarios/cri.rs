@@ -93,12 +93,12 @@ pub(crate) async fn a_command_has_its_outputs_its_exit_code_and_its_time(ctx: Ct
     assert_eq!((much.stdout.len(), much.stderr.len()), (588_895, 588_895));
 
     let begun = std::time::Instant::now();
-    let late = runtime.exec_sync(exec_sync(&id, "exec sleep 600", 1)).await.unwrap_err();
+    let late = runtime.exec_sync(exec_sync(&id, "exec sleep 600", 1)).await.err().context("it was not refused")?;
     assert_eq!(late.code(), Code::DeadlineExceeded, "{late}");
     ensure!(begun.elapsed() < Duration::from_secs(300), "the timeout did not end it");
 
     let missing = ExecSyncRequest { container_id: id.clone(), cmd: vec!["no-such-program".to_owned()], timeout: 60 };
-    let refused = runtime.exec_sync(missing).await.unwrap_err();
+    let refused = runtime.exec_sync(missing).await.err().context("it was not refused")?;
     assert_eq!(refused.code(), Code::Unknown);
     ensure!(refused.message().contains("no-such-program"), "{refused}");
     Ok(())
@@ -114,10 +114,10 @@ pub(crate) async fn an_exec_is_offered_where_only_the_node_reaches_it(ctx: Ctx) 
     ensure!(token.is_some_and(|token| token.len() >= 8), "{url}");
     ensure!(runtime.exec(wanted.clone()).await?.into_inner().url != url, "two commands have one place");
 
-    let both = runtime.exec(ExecRequest { tty: true, ..wanted.clone() }).await.unwrap_err();
+    let both = runtime.exec(ExecRequest { tty: true, ..wanted.clone() }).await.err().context("it was not refused")?;
     assert_eq!((both.code(), both.message()), (Code::InvalidArgument, "tty and stderr cannot both be true"));
     let nothing = ExecRequest { stdin: false, stdout: false, stderr: false, ..wanted };
-    let nothing = runtime.exec(nothing).await.unwrap_err();
+    let nothing = runtime.exec(nothing).await.err().context("it was not refused")?;
     assert_eq!(
         (nothing.code(), nothing.message()),
         (Code::InvalidArgument, "one of stdin, stdout, or stderr must be set")
@@ -132,10 +132,10 @@ pub(crate) async fn an_unknown_container_is_not_found(ctx: Ctx) -> Result<()> {
     let exec = ExecRequest { container_id: container_id.clone(), stdout: true, ..ExecRequest::default() };
     let sandbox = PodSandboxStatusRequest { pod_sandbox_id: container_id.clone(), verbose: false };
     for refused in [
-        runtime.container_status(asked).await.unwrap_err(),
-        runtime.exec(exec).await.unwrap_err(),
-        runtime.exec_sync(exec_sync(&container_id, "true", 1)).await.unwrap_err(),
-        runtime.pod_sandbox_status(sandbox).await.unwrap_err(),
+        runtime.container_status(asked).await.err().context("it was not refused")?,
+        runtime.exec(exec).await.err().context("it was not refused")?,
+        runtime.exec_sync(exec_sync(&container_id, "true", 1)).await.err().context("it was not refused")?,
+        runtime.pod_sandbox_status(sandbox).await.err().context("it was not refused")?,
     ] {
         assert_eq!(refused.code(), Code::NotFound, "{refused}");
     }

@@ -10,7 +10,7 @@ use crate::definitions;
 use crate::discovery::{Served, Subresource};
 use crate::schema;
 use crate::selector::SelectableFields;
-use crate::strategy::{self, claim, deployment, not_honoured, pod, rbac, service, webhooks};
+use crate::strategy::{self, claim, deployment, name, not_honoured, pod, rbac, service, webhooks};
 use crate::table::Printer;
 
 /// One row: names, place, and the behaviour that the schema does not say.
@@ -80,7 +80,7 @@ const BINDING: Behaviour =
     Behaviour { default: rbac::default_binding, validate: rbac::validate_binding, immutable: &["/roleRef"], ..SEGMENT };
 
 const ROWS: &[Row] = &[
-    row("", "ConfigMap", "configmaps", &["cm"]),
+    row("", "ConfigMap", "configmaps", &["cm"]).acts(Behaviour { validate: name::check_config_keys, ..PLAIN }),
     row("", "Endpoints", "endpoints", &["ep"]),
     row("", "Event", "events", &["ev"]),
     row("", "Namespace", "namespaces", &["ns"]).cluster().status().acts(Behaviour {
@@ -107,7 +107,11 @@ const ROWS: &[Row] = &[
         graceful: true,
         ..COUNTED
     }),
-    row("", "Secret", "secrets", &[]).acts(Behaviour { default: strategy::secret, ..PLAIN }),
+    row("", "Secret", "secrets", &[]).acts(Behaviour {
+        default: strategy::secret,
+        validate: name::check_config_keys,
+        ..PLAIN
+    }),
     row("", "Service", "services", &["svc"]).status().acts(Behaviour {
         name: NameRule::Label,
         default: service::default,

@@ -10,6 +10,32 @@ use crate::status::FieldError;
 pub(crate) const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
+const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+
+/// Keys of ConfigMaps and Secrets become names of files and of variables.
+pub(crate) fn check_config_keys(object: &Value, errors: &mut Vec<FieldError>) {
+    let keys = |list: &str| object.get(list).and_then(Value::as_object).into_iter().flatten().map(|(key, _)| key);
+    for (list, other) in [("data", "binaryData"), ("binaryData", "data")] {
+        for key in keys(list) {
+            let mut refuse =
+                |detail: &str| errors.push(FieldError::invalid(format!("{list}[{key}]"), &json!(key), detail));
+            if key.len() > 253 {
+                refuse("must be no more than 253 characters");
+            }
+            if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+                refuse(CONFIG_KEY);
+            } else if key == "." || key == ".." {
+                refuse(&format!("must not be '{key}'"));
+            } else if key.starts_with("..") {
+                refuse("must not start with '..'");
+            }
+            if list == "data" && object.get(other).is_some_and(|other| other.get(key).is_some()) {
+                refuse("duplicate of key present in binaryData");
+            }
+        }
+    }
+}
+
 /// Checks `metadata.name` by the rule of its kind.
 pub(crate) fn check(name: &str, rule: NameRule, errors: &mut Vec<FieldError>) {
     check_at("metadata.name", name, rule, errors);
