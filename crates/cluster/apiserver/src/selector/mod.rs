@@ -8,4 +8,5 @@ mod labels;
 mod parse;
 
 pub use fields::{FieldSelector, SelectableFields};
+pub(crate) use label_syntax::{label_key_problems, label_value_problems};
 pub use labels::LabelSelector;
