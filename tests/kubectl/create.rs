@@ -1,11 +1,11 @@
 //! `create` and `replace`.
 
 use anyhow::{Result, ensure};
-use boathook_tests::{Ctx, images::BUSYBOX};
+use boathook_tests::Ctx;
 
 use crate::{
     kubectl::{Kubectl, has},
-    manifests::{IDLE, config_map, pod},
+    manifests::{BUSYBOX, IDLE, config_map, pod},
 };
 
 pub(crate) async fn objects_are_created_from_files_and_by_generators(ctx: Ctx) -> Result<()> {

@@ -1,12 +1,12 @@
 //! `describe`: what a person reads when something does not go.
 
 use anyhow::{Result, ensure};
-use boathook_tests::{Ctx, images::BUSYBOX};
+use boathook_tests::Ctx;
 
 use crate::{
     boats::Boats,
     kubectl::{Kubectl, has},
-    manifests::{IDLE, config_map, deployment, pod},
+    manifests::{BUSYBOX, IDLE, config_map, deployment, pod},
 };
 
 pub(crate) async fn a_pod_is_described_with_its_containers_and_events(ctx: Ctx) -> Result<()> {

@@ -5,14 +5,14 @@ use boathook_tests::Ctx;
 
 use crate::{
     kubectl::{Kubectl, has, rows},
-    manifests::{IDLE, deployment, pod},
+    manifests::{BUSYBOX, IDLE, deployment, pod},
 };
 
 pub(crate) async fn events_tell_what_happened(ctx: Ctx) -> Result<()> {
     let kubectl = Kubectl::new(&ctx)?;
     kubectl.apply(&pod("box", IDLE)).await?;
     kubectl.apply(&deployment("web", 1)).await?;
-    kubectl.apply(&pod("lost", IDLE).replace("localhost/busybox:1", "localhost/no-such:1")).await?;
+    kubectl.apply(&pod("lost", IDLE).replace(BUSYBOX, "localhost/no-such:1")).await?;
     kubectl.ok("wait --for=condition=Ready pod/box").await?;
     kubectl.ok("rollout status deployment/web").await?;
     let started = kubectl

@@ -1,11 +1,11 @@
 //! `exec`.
 
 use anyhow::{Result, ensure};
-use boathook_tests::{Ctx, images::BUSYBOX};
+use boathook_tests::Ctx;
 
 use crate::{
     kubectl::{Kubectl, has},
-    manifests::{IDLE, pod},
+    manifests::{BUSYBOX, IDLE, pod},
     terminal::Terminal,
 };
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
-use boathook_tests::{Ctx, images::BUSYBOX};
+use boathook_tests::Ctx;
 
 use crate::{
     kubectl::{Kubectl, has},
-    manifests::{IDLE, deployment, pod},
+    manifests::{BUSYBOX, IDLE, deployment, pod},
 };
 
 pub(crate) async fn a_log_is_followed_to_its_end(ctx: Ctx) -> Result<()> {

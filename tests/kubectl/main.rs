@@ -28,13 +28,16 @@ mod scale;
 mod terminal;
 mod wait;
 
-use std::process::{Command, ExitCode};
+use std::{
+    path::Path,
+    process::{Command, ExitCode},
+};
 
-use boathook_tests::{scenario, scenarios};
+use boathook_tests::{cluster::Choice, scenario, scenarios};
 
 fn main() -> ExitCode {
-    // kubectl reads KUBECONFIG by itself; without it, it would take whatever cluster a person last worked on.
-    if std::env::var("BOATHOOK_TEST_CLUSTER").is_ok_and(|cluster| cluster != "kubeconfig") {
+    // kubectl finds its cluster by itself, in KUBECONFIG.
+    if !matches!(Choice::of_the_environment(), Ok(Choice::Kubeconfig)) {
         eprintln!("error: kubectl needs BOATHOOK_TEST_CLUSTER=kubeconfig and KUBECONFIG to name its cluster");
         return ExitCode::FAILURE;
     }
@@ -45,7 +48,7 @@ fn main() -> ExitCode {
         );
         return ExitCode::FAILURE;
     }
-    scenario::main(scenarios![
+    let all = scenarios![
         discovery::version_names_the_server,
         discovery::api_resources_lists_built_in_and_custom_kinds,
         discovery::explain_knows_built_in_and_custom_fields,
@@ -108,5 +111,6 @@ fn main() -> ExitCode {
         dry_run::a_dry_run_on_the_server_changes_nothing,
         dry_run::a_diff_shows_what_an_apply_would_change,
         dry_run::an_unknown_field_is_refused,
-    ])
+    ];
+    scenario::main(Path::new(env!("CARGO_BIN_EXE_lantern")), all, Vec::new())
 }

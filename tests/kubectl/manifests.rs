@@ -1,6 +1,12 @@
 //! The objects that the scenarios put into files, as a person writes them.
 
-use boathook_tests::images::BUSYBOX;
+use boathook_tests::images::IMPORTED;
+
+/// A shell and the usual small programs.
+pub(crate) const BUSYBOX: &str = IMPORTED.shell;
+
+/// One program that stays, and no shell.
+pub(crate) const DISTROLESS: &str = IMPORTED.lantern;
 
 /// Does nothing until it is told to end, and then ends at once.
 pub(crate) const IDLE: &str = "trap 'exit 0' TERM; sleep 2147483647 & wait";

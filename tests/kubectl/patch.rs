@@ -1,12 +1,12 @@
 //! `patch`, of its three kinds.
 
 use anyhow::Result;
-use boathook_tests::{Ctx, images::BUSYBOX};
+use boathook_tests::Ctx;
 
 use crate::{
     boats::Boats,
     kubectl::{Kubectl, has},
-    manifests::{config_map, deployment},
+    manifests::{BUSYBOX, config_map, deployment},
 };
 
 pub(crate) async fn the_three_patches_treat_a_list_each_in_its_way(ctx: Ctx) -> Result<()> {

@@ -1,14 +1,11 @@
 //! `rollout` and `set image`.
 
 use anyhow::{Result, ensure};
-use boathook_tests::{
-    Ctx,
-    images::{BUSYBOX, DISTROLESS},
-};
+use boathook_tests::Ctx;
 
 use crate::{
     kubectl::{Kubectl, has, rows},
-    manifests::deployment,
+    manifests::{BUSYBOX, DISTROLESS, deployment},
 };
 
 pub(crate) async fn an_image_is_set_rolled_out_and_undone(ctx: Ctx) -> Result<()> {

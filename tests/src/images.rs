@@ -18,7 +18,7 @@ pub struct Images {
 }
 
 /// As `cargo xtask cluster up` imports them.
-pub(crate) const IMPORTED: Images = Images { shell: "localhost/busybox:1", lantern: "localhost/distroless:2" };
+pub const IMPORTED: Images = Images { shell: "localhost/busybox:1", lantern: "localhost/distroless:2" };
 
 /// On the embedded cluster this machine is the shell, so that a machine with nothing but Rust will do.
 pub(crate) const EMBEDDED: Images = Images { shell: "host", lantern: IMPORTED.lantern };

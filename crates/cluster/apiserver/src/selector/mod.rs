@@ -3,10 +3,10 @@
 //! Parsed once per request, then matched against many objects. What cannot be parsed is refused in Kubernetes' words.
 
 mod fields;
-pub(crate) mod label_syntax;
+mod label_syntax;
 mod labels;
 mod parse;
 
 pub use fields::{FieldSelector, SelectableFields};
-pub use label_syntax::label_key_problems;
+pub(crate) use label_syntax::{label_key_problems, label_value_problems};
 pub use labels::LabelSelector;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::object;
 use crate::resource::NameRule;
-use crate::selector::label_syntax::{label_key_problems, label_value_problems};
+use crate::selector::{label_key_problems, label_value_problems};
 use crate::status::FieldError;
 
 pub(crate) const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
