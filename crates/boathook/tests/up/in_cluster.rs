@@ -7,16 +7,23 @@ use kube::{Api, Client, Config};
 use rustix::process::Signal;
 use tokio::io::AsyncReadExt;
 
-use super::{Cluster, running, sleeper};
+use super::{Cluster, DEADLINE, running, sleeper};
 
-/// What a shell in the sleeper prints.
+/// What a shell in the sleeper prints, as soon as it runs: after a restart the API server still tells of the last run.
 async fn printed(pods: &Api<Pod>, script: &str) -> String {
-    let command = ["sh", "-c", script];
-    let mut process = pods.exec("sleeper", command, &AttachParams::default().stderr(false)).await.unwrap();
-    let mut text = String::new();
-    process.stdout().unwrap().read_to_string(&mut text).await.unwrap();
-    process.join().await.unwrap();
-    text
+    let printing = async {
+        loop {
+            let command = ["sh", "-c", script];
+            let mut process = pods.exec("sleeper", command, &AttachParams::default().stderr(false)).await.unwrap();
+            let ended = process.take_status().unwrap();
+            let mut text = String::new();
+            process.stdout().unwrap().read_to_string(&mut text).await.unwrap();
+            if ended.await.and_then(|status| status.status).as_deref() == Some("Success") {
+                return text;
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, printing).await.expect("the pod does not run")
 }
 
 #[tokio::test]
