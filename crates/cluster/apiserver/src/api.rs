@@ -19,7 +19,7 @@ use crate::answer::{self, Body};
 use crate::channels;
 use crate::definitions::DEFINITIONS;
 use crate::describe::Descriptions;
-use crate::handlers::{Call, FieldValidation};
+use crate::handlers::{Call, FieldValidation, options};
 use crate::random;
 use crate::request::{self, Query, Target};
 use crate::resource::{Kinds, Resource};
@@ -110,6 +110,7 @@ impl Api {
             metadata.insert("uid".to_owned(), uid.into());
             metadata.insert("creationTimestamp".to_owned(), now.into());
             (resource.behaviour.default)(&mut object);
+            (resource.behaviour.begin)(&mut object);
             let key = Key::new(resource.stored_as(), "", crate::object::name(&object));
             match self.store.commit(Write { key, expect: Expect::Absent, put: Some(object) }).await {
                 Ok(_) | Err(CommitError::Exists(_)) => {}
@@ -235,23 +236,12 @@ impl Api {
         query: Query,
         resource: Arc<Resource>,
     ) -> Result<Call> {
-        let dry_run = match query.get("dryRun") {
-            "" => false,
-            "All" => true,
-            other => {
-                let said = format!("dryRun: Unsupported value: \"{other}\": supported values: \"All\"");
-                return Err(Status::bad_request(said));
-            }
-        };
+        let content_type = request.header(header::CONTENT_TYPE).to_owned();
+        options::check(&target, &query, &content_type)?;
         let validation = match query.get("fieldValidation") {
             "Ignore" => FieldValidation::Ignore,
-            "" | "Warn" => FieldValidation::Warn,
             "Strict" => FieldValidation::Strict,
-            other => {
-                return Err(Status::bad_request(format!(
-                    "fieldValidation: Unsupported value: \"{other}\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\""
-                )));
-            }
+            _ => FieldValidation::Warn,
         };
         let manager = match query.get("fieldManager") {
             // Whoever does not say is known by the program's name.
@@ -263,15 +253,15 @@ impl Api {
             form: asked_form(request.header(header::ACCEPT))
                 .ok_or_else(|| Status::not_acceptable("application/json"))?,
             include: Include::parse(query.get("includeObject"))?,
-            content_type: request.header(header::CONTENT_TYPE).to_owned(),
+            content_type,
             api: Arc::clone(self),
             resource,
             target,
+            dry_run: query.get("dryRun") == "All",
             query,
             user,
             body: request.body,
             manager: if manager.is_empty() { "unknown".to_owned() } else { manager },
-            dry_run,
             validation,
             client_pins: false,
             applies: false,

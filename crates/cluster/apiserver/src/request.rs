@@ -79,9 +79,10 @@ impl Query {
     pub fn number<T: std::str::FromStr>(&self, key: &str) -> Result<Option<T>> {
         match self.get(key) {
             "" => Ok(None),
-            text => text.parse().map(Some).map_err(|_| {
-                Status::bad_request(format!("strconv.ParseInt: parsing \"{text}\": invalid syntax: parameter {key}"))
-            }),
+            text => text
+                .parse()
+                .map(Some)
+                .map_err(|_| Status::bad_request(format!("strconv.ParseInt: parsing \"{text}\": invalid syntax"))),
         }
     }
 }
@@ -106,7 +107,7 @@ pub fn target(method: &str, path: &str, query: &Query) -> Result<Option<Target>>
         [resource] => ("", *resource, "", String::new()),
         [resource, name, sub @ ..] => ("", *resource, *name, sub.join("/")),
     };
-    let verb = verb(method, name, query)?;
+    let verb = verb(method, name, &subresource, query)?;
     Ok(Some(Target {
         verb,
         group: group.to_owned(),
@@ -118,13 +119,13 @@ pub fn target(method: &str, path: &str, query: &Query) -> Result<Option<Target>>
     }))
 }
 
-fn verb(method: &str, name: &str, query: &Query) -> Result<Verb> {
+fn verb(method: &str, name: &str, subresource: &str, query: &Query) -> Result<Verb> {
     let named = !name.is_empty();
     Ok(match method {
         "GET" | "HEAD" if named => Verb::Get,
         "GET" | "HEAD" if query.is_set("watch") => Verb::Watch,
         "GET" | "HEAD" => Verb::List,
-        "POST" => Verb::Create,
+        "POST" if !named || !subresource.is_empty() => Verb::Create,
         "PUT" if named => Verb::Update,
         "PATCH" if named => Verb::Patch,
         "DELETE" if named => Verb::Delete,

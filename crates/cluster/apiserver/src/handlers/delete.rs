@@ -1,14 +1,16 @@
 //! `delete` and `deletecollection`: an object goes at once, or when its finalizers are done and its time is up.
 
+use std::sync::Arc;
+
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::Call;
+use super::{Call, options};
 use crate::admission::Operation;
 use crate::answer::{self, Body};
 use crate::body;
 use crate::object;
-use crate::status::{Result, Status};
+use crate::status::{FieldError, GroupResource, Result, Status};
 use crate::store::{CommitError, Expect, Key, Stored, Write};
 
 /// As for any write without a version: see `write`.
@@ -37,17 +39,16 @@ enum Fate {
 }
 
 impl Call {
-    pub(super) async fn delete(&self) -> Result<Response<Body>> {
+    pub(super) async fn delete(&mut self) -> Result<Response<Body>> {
         let options = self.delete_options()?;
         match self.remove(&self.key(&self.target.name), &options).await? {
             Fate::Told(stored) => Ok(self.shown(StatusCode::OK, &stored.object)),
             Fate::Gone(stored) => {
-                let details = json!({
-                    "name": self.target.name,
-                    "group": self.resource.group,
-                    "kind": self.resource.plural,
-                    "uid": object::uid(&stored.object),
-                });
+                let uid = object::uid(&stored.object);
+                let mut details = json!({"name": self.target.name, "kind": self.resource.plural, "uid": uid});
+                if !self.resource.group.is_empty() {
+                    details["group"] = self.resource.group.clone().into();
+                }
                 let body = json!({
                     "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
                 });
@@ -60,7 +61,7 @@ impl Call {
         }
     }
 
-    pub(super) async fn delete_collection(&self) -> Result<Response<Body>> {
+    pub(super) async fn delete_collection(&mut self) -> Result<Response<Body>> {
         let options = self.delete_options()?;
         let selector = self.selector()?;
         let view = self.api.store.view();
@@ -70,7 +71,8 @@ impl Call {
                 continue;
             }
             match self.remove(key, &options).await {
-                Ok(Fate::Gone(stored) | Fate::Told(stored)) => items.push(stored.object),
+                // Shown as they were.
+                Ok(_) => items.push(stored.object.clone()),
                 // Somebody else was faster: it is gone, which is what was asked for.
                 Err(status) if status.code == 404 => {}
                 Err(status) => return Err(status),
@@ -80,33 +82,44 @@ impl Call {
         Ok(answer::json(StatusCode::OK, &self.shown_list(&items, metadata)))
     }
 
-    fn delete_options(&self) -> Result<Options> {
-        let sent = if self.body.is_empty() { json!({}) } else { body::object(&self.content_type, &self.body)? };
-        let from_query = self.query.number::<i64>("gracePeriodSeconds")?;
-        let grace = sent["gracePeriodSeconds"].as_i64().or(from_query);
-        if let Some(grace) = grace.filter(|grace| *grace < 0) {
-            return Err(Status::bad_request(format!(
-                "gracePeriodSeconds: Invalid value: {grace}: must be non-negative"
-            )));
-        }
-        let named = match object::text(&sent, "/propagationPolicy") {
-            "" => self.query.get("propagationPolicy"),
-            named => named,
+    fn delete_options(&mut self) -> Result<Options> {
+        // A body stands for all of the query.
+        let sent = match self.body.is_empty() {
+            true => json!({
+                "gracePeriodSeconds": self.query.number::<i64>("gracePeriodSeconds")?,
+                "propagationPolicy": self.query.get("propagationPolicy"),
+                "dryRun": self.query.all("dryRun"),
+            }),
+            false => body::object(&self.content_type, &self.body)?,
         };
-        let orphans = sent["orphanDependents"].as_bool() == Some(true);
+        let kind = object::kind(&sent);
+        if !matches!(kind, "" | "DeleteOptions") {
+            let version = object::api_version(&sent);
+            return Err(Status::bad_request(format!("no kind {kind:?} is registered for version {version:?}")));
+        }
+        let mut errors = Vec::new();
+        options::dry_run(&sent["dryRun"], &mut errors);
+        let (named, orphans) = (object::text(&sent, "/propagationPolicy"), sent["orphanDependents"].as_bool());
+        if !named.is_empty() && orphans.is_some() {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            errors.push(FieldError::invalid("propagationPolicy", &json!(named), why));
+        }
         let propagation = match named {
             "Orphan" => Propagation::Orphan,
-            "" if orphans => Propagation::Orphan,
+            "" if orphans == Some(true) => Propagation::Orphan,
             "Foreground" => Propagation::Foreground,
             "" | "Background" => Propagation::Background,
             other => {
-                return Err(Status::bad_request(format!(
-                    "propagationPolicy: Unsupported value: \"{other}\": supported values: \"Background\", \"Foreground\", \"Orphan\""
-                )));
+                let known = ["Foreground", "Background", "Orphan", "nil"];
+                errors.push(FieldError::not_supported("propagationPolicy", &json!(other), &known));
+                Propagation::Background
             }
         };
+        options::refused("DeleteOptions", &errors)?;
+        self.dry_run = !object::list(&sent, "/dryRun").is_empty();
         Ok(Options {
-            grace,
+            // Less than nothing is one second.
+            grace: sent["gracePeriodSeconds"].as_i64().map(|grace| if grace < 0 { 1 } else { grace }),
             propagation,
             uid: object::text(&sent, "/preconditions/uid").to_owned(),
             version: object::text(&sent, "/preconditions/resourceVersion").to_owned(),
@@ -120,17 +133,18 @@ impl Call {
             self.check_preconditions(&current.object, options)?;
             self.admit(Operation::Delete, None, Some(&current.object)).await?;
             let told = self.told_to_go(&current.object, options);
+            let goes = super::write::is_finished(&told);
+            if told == *current.object && !goes {
+                return Ok(Fate::Told(current));
+            }
+            let shown = Stored { revision: current.revision, object: Arc::new(told) };
             if self.dry_run {
-                return Ok(Fate::Told(current));
+                return Ok(if goes { Fate::Gone(shown) } else { Fate::Told(shown) });
             }
-            let goes = told.as_ref().is_none_or(super::write::is_finished);
-            if told.as_ref() == Some(&*current.object) && !goes {
-                return Ok(Fate::Told(current));
-            }
-            let put = if goes { None } else { told };
+            let put = (!goes).then(|| Value::clone(&shown.object));
             let write = Write { key: key.clone(), expect: Expect::Revision(current.revision), put };
             match self.api.commit(write).await {
-                Ok(stored) if goes => return Ok(Fate::Gone(stored)),
+                Ok(_) if goes => return Ok(Fate::Gone(shown)),
                 Ok(stored) => return Ok(Fate::Told(stored)),
                 Err(CommitError::Changed { current: None }) => return Err(gone()),
                 Err(CommitError::Changed { .. }) => {}
@@ -142,27 +156,33 @@ impl Call {
 
     fn check_preconditions(&self, current: &Value, options: &Options) -> Result<()> {
         let checks = [
-            ("UID", &options.uid, object::uid(current)),
-            ("ResourceVersion", &options.version, object::resource_version(current)),
+            ("UID", &options.uid, object::uid(current), "deleted and then recreated"),
+            ("ResourceVersion", &options.version, object::resource_version(current), "modified"),
         ];
-        for (what, wanted, found) in checks {
+        for (what, wanted, found, happened) in checks {
             if !wanted.is_empty() && wanted != found {
-                let why =
-                    format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
-                return Err(Status::conflict(self.resource.group_resource(), object::name(current), &why));
+                let why = format!(
+                    "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). \
+                     The object might have been {happened}"
+                );
+                // Named by its kind here, and only here.
+                let of = GroupResource { group: &self.resource.group, resource: &self.resource.kind };
+                return Err(Status::conflict(of, object::name(current), &why));
             }
         }
         Ok(())
     }
 
-    /// The object with the marks of its deletion, if it has to wait for anything; none if it can go at once.
-    fn told_to_go(&self, current: &Value, options: &Options) -> Option<Value> {
+    /// The object with the marks of its deletion.
+    fn told_to_go(&self, current: &Value, options: &Options) -> Value {
         let mut told = current.clone();
         let grace = self.grace(current, options);
         let metadata = object::metadata_mut(&mut told);
         if !object::is_being_deleted(current) {
             metadata.insert("deletionTimestamp".to_owned(), self.api.time_after(grace).into());
-            metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
+            if !self.is_of("namespaces") {
+                metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
+            }
             if self.resource.behaviour.generation {
                 let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
                 metadata.insert("generation".to_owned(), (generation + 1).into());
@@ -178,10 +198,10 @@ impl Call {
             true => drop(metadata.remove("finalizers")),
             false => drop(metadata.insert("finalizers".to_owned(), finalizers.into())),
         }
-        if self.resource.plural == "namespaces" {
+        if self.is_of("namespaces") {
             told["status"]["phase"] = "Terminating".into();
         }
-        (!super::write::is_finished(&told)).then_some(told)
+        told
     }
 
     /// Only what has a keeper that ends it gets time; a pod that no node runs, or that has ended, needs none.

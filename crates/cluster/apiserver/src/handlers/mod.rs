@@ -4,6 +4,7 @@ mod create;
 mod delete;
 mod get;
 mod list;
+pub(crate) mod options;
 mod patch;
 mod review;
 mod scale;
@@ -82,6 +83,10 @@ impl Call {
             self.warn(warning);
         }
         let verb = self.target.verb;
+        let nowhere = self.resource.namespaced && self.target.namespace.is_empty();
+        if nowhere && matches!(verb, Verb::Create | Verb::DeleteCollection) {
+            return Err(Status::method_not_allowed());
+        }
         match (self.target.subresource.as_str(), verb) {
             ("" | "status", Verb::Get) => self.get(),
             ("", Verb::List) => self.list(),

@@ -19,10 +19,13 @@ impl Call {
         if form.starts_with("application/apply-patch") {
             return self.apply().await;
         }
+        let custom = self.resource.is_custom();
+        if !custom && !FORMS.split(", ").any(|known| known == form) {
+            return Err(Status::unsupported_patch());
+        }
         let change = body::json(&self.body)?;
         self.client_pins = change.pointer("/metadata/resourceVersion").is_some();
         let schema = self.resource.schema.clone();
-        let custom = self.resource.is_custom();
         let make = |current: &Value| match form.as_str() {
             "application/json-patch+json" => patch::json(current, &change),
             "application/merge-patch+json" => patch::merge(current, &change),
@@ -34,18 +37,9 @@ impl Call {
     }
 
     async fn apply(&mut self) -> Result<Response<Body>> {
-        let mut applied = body::yaml(&self.body)?;
-        if self.query.get("fieldManager").is_empty() {
-            return Err(Status::bad_request(
-                "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
-            ));
-        }
+        let applied = body::yaml(&self.body)?;
         self.client_pins = !object::resource_version(&applied).is_empty();
         let force = self.query.is_set("force");
-        if applied.is_object() && object::name(&applied).is_empty() {
-            let name = self.target.name.clone();
-            object::metadata_mut(&mut applied).insert("name".to_owned(), name.into());
-        }
         self.applies = true;
         let (version, reset) = (self.resource.api_version(), self.reset(self.part()));
         let merge = |live: Option<&Value>| {
@@ -53,7 +47,15 @@ impl Call {
         };
         let there = self.api.store.view().get(&self.key(&self.target.name)).is_some();
         if !there && self.target.subresource.is_empty() {
-            let stored = self.store_new(merge(None)?).await?;
+            let uid = object::uid(&applied);
+            if !uid.is_empty() {
+                let why =
+                    format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+                return Err(Status::conflict(self.resource.group_resource(), &self.target.name, &why));
+            }
+            let mut new = merge(None)?;
+            object::metadata_mut(&mut new).remove("resourceVersion");
+            let stored = self.store_new(new).await?;
             return Ok(self.shown(StatusCode::CREATED, &stored.object));
         }
         let stored = self.store_change(self.part(), |current| merge(Some(current))).await?;

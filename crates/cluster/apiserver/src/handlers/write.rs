@@ -16,10 +16,14 @@ use crate::object;
 use crate::ownership::{self, FieldSet, Tracked, Writer};
 use crate::patch;
 use crate::random;
+use crate::request::Verb;
 use crate::schema;
 use crate::status::{FieldError, Result, Status};
 use crate::store::{CommitError, Expect, Key, Stored, Write};
-use crate::strategy::{self, fill::fill};
+use crate::strategy::{
+    self,
+    fill::{fill, fill_all},
+};
 
 /// A write without a version of its own is made again when somebody else was faster. Somebody is always first, so
 /// with as many writers at once as that the last one still gets through.
@@ -39,13 +43,13 @@ pub enum Part {
 impl Call {
     /// Creates the object: named, filled, admitted, checked, stored.
     pub async fn store_new(&self, mut object: Value) -> Result<Stored> {
-        self.check_identity(&object)?;
+        self.decode(&mut object)?;
+        self.check_place(&object)?;
         self.check_namespace(&object)?;
         if !object::resource_version(&object).is_empty() {
-            return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
+            return Err(Status::unforeseen("resourceVersion should not be set on objects to be created"));
         }
         self.begin_life(&mut object)?;
-        self.clean(&mut object)?;
         if self.resource.has_status {
             let map = object::map_mut(&mut object);
             map.remove("status");
@@ -54,14 +58,16 @@ impl Call {
             }
         }
         self.default(&mut object);
-        if self.resource.behaviour.gets_address {
-            self.give_address(&mut object)?;
+        // Nobody owns what the server itself or a webhook adds.
+        if !self.applies {
+            self.track(None, &mut object, Part::Main);
         }
+        (self.resource.behaviour.begin)(&mut object);
         let mut object = self.mutate(Operation::Create, object, None).await?;
         self.prune(&mut object);
         self.default(&mut object);
-        if !self.applies {
-            self.track(None, &mut object, Part::Main);
+        if self.resource.behaviour.gets_address {
+            self.give_address(&mut object)?;
         }
         self.validate(&object, None)?;
         self.check_escalation(&object, None)?;
@@ -90,6 +96,10 @@ impl Call {
             let new = change(&current.object)?;
             let version = object::resource_version(&new);
             let insists = !version.is_empty() && version != object::resource_version(&current.object);
+            if insists && version.parse::<u64>().is_err() {
+                let why = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+                return Err(Status::unforeseen(why));
+            }
             if insists {
                 return Err(Status::modified_meanwhile(self.resource.group_resource(), &key.name));
             }
@@ -102,9 +112,11 @@ impl Call {
                 return Ok(Stored { revision: current.revision, object: Arc::new(new) });
             }
             let expect = Expect::Revision(current.revision);
-            let put = (!is_finished(&new)).then_some(new);
+            let last = is_finished(&new).then(|| Stored { revision: current.revision, object: Arc::new(new.clone()) });
+            let put = last.is_none().then_some(new);
             match self.api.commit(Write { key: key.clone(), expect, put }).await {
-                Ok(stored) => return Ok(stored),
+                // What goes with this write is shown as the write has left it.
+                Ok(stored) => return Ok(last.unwrap_or(stored)),
                 Err(CommitError::Changed { current: None }) => return Err(gone()),
                 Err(CommitError::Changed { .. }) if pinned => break,
                 Err(CommitError::Changed { .. }) => {}
@@ -120,27 +132,53 @@ impl Call {
     }
 
     async fn prepare_change(&self, part: Part, mut new: Value, current: &Value) -> Result<Value> {
-        self.check_identity(&new)?;
-        self.keep_system_fields(part, &mut new, current)?;
-        self.clean(&mut new)?;
+        self.decode(&mut new)?;
+        self.check_place(&new)?;
+        self.check_version(&new)?;
+        self.check_system_fields(&new, current)?;
+        self.keep_system_fields(part, &mut new, current);
         self.default(&mut new);
-        let mut new = self.mutate(Operation::Update, new, Some(current)).await?;
-        self.prune(&mut new);
-        self.default(&mut new);
-        self.keep_system_fields(part, &mut new, current)?;
-        self.count_generation(part, &mut new, current);
         if !self.applies {
             self.track(Some(current), &mut new, part);
         }
+        let mut new = self.mutate(Operation::Update, new, Some(current)).await?;
+        self.prune(&mut new);
+        self.default(&mut new);
+        self.keep_system_fields(part, &mut new, current);
+        self.count_generation(part, &mut new, current);
         ownership::keep_times(current, &mut new);
-        self.validate(&new, Some(current))?;
+        // The server's own doors change what no client may.
+        self.validate(&new, (part != Part::All).then_some(current))?;
         self.check_escalation(&new, Some(current))?;
         self.admit(Operation::Update, Some(&new), Some(current)).await?;
         Ok(new)
     }
 
-    /// An object must be of the kind and in the place that the path names.
-    fn check_identity(&self, object: &Value) -> Result<()> {
+    /// Reads the object as its kind. What comes of a patch and cannot be read so is the patch's fault.
+    fn decode(&self, object: &mut Value) -> Result<()> {
+        let whole_is_sent = matches!(self.target.verb, Verb::Create | Verb::Update);
+        if let (Some(map), true) = (object.as_object_mut(), whole_is_sent) {
+            // A client that knows the path may leave out what the path says.
+            map.entry("kind").or_insert_with(|| self.resource.kind.clone().into());
+            map.entry("apiVersion").or_insert_with(|| self.resource.api_version().into());
+        }
+        let decoded = self.check_kind(object).and_then(|()| self.clean(object));
+        decoded.map_err(|status| match self.target.verb == Verb::Patch && !self.applies {
+            true => {
+                let prefix = format!(
+                    "{0} in version {1:?} cannot be handled as a {0}: ",
+                    self.resource.kind, self.resource.version
+                );
+                let why = status.message.strip_prefix(&prefix).unwrap_or(&status.message);
+                let wrong = FieldError::invalid("patch", &object.to_string().into(), why);
+                Status::invalid("", "", "", &[wrong])
+            }
+            false => status,
+        })
+    }
+
+    /// An object must be of the kind that the path names.
+    fn check_kind(&self, object: &Value) -> Result<()> {
         let (kind, version) = (object::kind(object), object::api_version(object));
         let wanted = self.resource.api_version();
         if !object.is_object() || kind.is_empty() || version.is_empty() {
@@ -153,18 +191,38 @@ impl Call {
                 self.resource.kind
             )));
         }
+        Ok(())
+    }
+
+    /// An object must be in the place that the path names.
+    fn check_place(&self, object: &Value) -> Result<()> {
         let namespace = object::namespace(object);
         if self.resource.namespaced && !namespace.is_empty() && namespace != self.target.namespace {
             return Err(Status::bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
-        let name = object::name(object);
-        if !self.target.name.is_empty() && !name.is_empty() && name != self.target.name {
+        let (name, wanted) = (object::name(object), &self.target.name);
+        if !wanted.is_empty() && name.is_empty() {
             return Err(Status::bad_request(format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                self.target.name
+                "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
             )));
+        }
+        if !wanted.is_empty() && name != wanted {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({name}) does not match the name on the URL ({wanted})"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Some kinds are only ever replaced in a version that the client has seen.
+    fn check_version(&self, object: &Value) -> Result<()> {
+        if self.resource.behaviour.needs_version && object::resource_version(object).is_empty() {
+            let field = "metadata.resourceVersion";
+            let missing = FieldError::invalid(field, &json!(0), "must be specified for an update");
+            let (group, plural) = (&self.resource.group, &self.resource.plural);
+            return Err(Status::invalid(group, plural, object::name(object), &[missing]));
         }
         Ok(())
     }
@@ -235,15 +293,25 @@ impl Call {
     }
 
     /// What a client may not change by a write, whatever it sends.
-    fn keep_system_fields(&self, part: Part, new: &mut Value, current: &Value) -> Result<()> {
-        let uid = object::uid(new);
-        if !uid.is_empty() && uid != object::uid(current) {
+    fn check_system_fields(&self, new: &Value, current: &Value) -> Result<()> {
+        let (uid, name) = (object::uid(new), &self.target.name);
+        if self.target.verb == Verb::Update && !uid.is_empty() && uid != object::uid(current) {
             let why = format!(
-                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                "StorageError: invalid object, Code: 4, Key: /registry/{}/{}/{name}, ResourceVersion: 0, AdditionalErrorMsg: \
+                 Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                self.resource.plural,
+                self.target.namespace,
                 object::uid(current)
             );
-            return Err(Status::conflict(self.resource.group_resource(), &self.target.name, &why));
+            return Err(Status::conflict(self.resource.group_resource(), name, &why));
         }
+        let errors = strategy::metadata::changes(new, current);
+        // Kubernetes looks twice.
+        if errors.is_empty() { Ok(()) } else { Err(self.invalid(name, &[errors.clone(), errors].concat())) }
+    }
+
+    /// What stays as it is, whatever a client sends.
+    fn keep_system_fields(&self, part: Part, new: &mut Value, current: &Value) {
         let kept = "name namespace uid creationTimestamp deletionTimestamp deletionGracePeriodSeconds generation \
             resourceVersion";
         for field in kept.split(' ') {
@@ -255,13 +323,14 @@ impl Call {
             };
         }
         if self.resource.behaviour.gets_address && new["spec"]["type"] != "ExternalName" {
-            for field in ["clusterIP", "clusterIPs"] {
+            for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
                 fill(&mut new["spec"], field, current["spec"][field].clone());
             }
         }
+        object::metadata_mut(new).remove("selfLink");
         let map = object::map_mut(new);
         if !self.resource.has_status {
-            return Ok(());
+            return;
         }
         match part {
             Part::All => {}
@@ -290,7 +359,6 @@ impl Call {
                 }
             }
         }
-        Ok(())
     }
 
     fn count_generation(&self, part: Part, new: &mut Value, current: &Value) {
@@ -323,6 +391,7 @@ impl Call {
             }
         }
         let unknown = self.prune(object);
+        fill_all(object, &self.resource.blank);
         self.unknown_fields(&unknown)
     }
 
@@ -344,9 +413,7 @@ impl Call {
     fn validate(&self, new: &Value, old: Option<&Value>) -> Result<()> {
         let mut errors = Vec::new();
         let name = object::name(new);
-        if old.is_none() {
-            strategy::name::check(name, self.resource.behaviour.name, &mut errors);
-        }
+        strategy::metadata::validate(new, &self.resource, old.is_none(), &mut errors);
         if let Some(version) = &self.resource.custom {
             errors.extend(version.validate(new, old));
         }
@@ -359,6 +426,7 @@ impl Call {
                     errors.push(FieldError::invalid(field, after.unwrap_or(&Value::Null), "field is immutable"));
                 }
             }
+            (self.resource.behaviour.changes)(new, old, &mut errors);
         }
         if !errors.is_empty() {
             return Err(self.invalid(name, &errors));

@@ -10,7 +10,7 @@ use crate::definitions;
 use crate::discovery::{Served, Subresource};
 use crate::schema;
 use crate::selector::SelectableFields;
-use crate::strategy::{self, claim, deployment, pod, service};
+use crate::strategy::{self, claim, data, deployment, pod, service};
 use crate::table::Printer;
 
 /// One row: names, place, and the behaviour that the schema does not say.
@@ -27,12 +27,15 @@ struct Row {
 
 const PLAIN: Behaviour = Behaviour {
     default: strategy::nothing_to_default,
+    begin: strategy::nothing_to_default,
     validate: strategy::nothing_to_validate,
+    changes: strategy::may_change,
     immutable: &[],
     status_keeps: &[],
     name: NameRule::Subdomain,
     generation: false,
     gets_address: false,
+    needs_version: false,
     graceful: false,
 };
 pub(super) const COUNTED: Behaviour = Behaviour { generation: true, ..PLAIN };
@@ -75,35 +78,53 @@ const WEBHOOKS: Behaviour = Behaviour { default: strategy::webhooks, validate: s
 const BINDING: Behaviour = Behaviour { immutable: &["/roleRef"], ..SEGMENT };
 
 const ROWS: &[Row] = &[
-    row("", "ConfigMap", "configmaps", &["cm"]),
+    row("", "ConfigMap", "configmaps", &["cm"]).acts(Behaviour {
+        validate: data::validate,
+        changes: data::changes,
+        ..PLAIN
+    }),
     row("", "Endpoints", "endpoints", &["ep"]),
     row("", "Event", "events", &["ev"]),
     row("", "Namespace", "namespaces", &["ns"]).cluster().status().acts(Behaviour {
         name: NameRule::Label,
         default: strategy::namespace,
+        begin: strategy::begin_namespace,
         ..PLAIN
     }),
     row("", "Node", "nodes", &["no"]).cluster().status(),
-    row("", "PersistentVolume", "persistentvolumes", &["pv"])
-        .cluster()
-        .status()
-        .acts(Behaviour { default: claim::default_volume, ..PLAIN }),
+    row("", "PersistentVolume", "persistentvolumes", &["pv"]).cluster().status().acts(Behaviour {
+        default: claim::default_volume,
+        begin: claim::begin_volume,
+        ..PLAIN
+    }),
     row("", "PersistentVolumeClaim", "persistentvolumeclaims", &["pvc"]).status().acts(Behaviour {
         default: claim::default,
+        begin: claim::begin,
+        changes: claim::changes,
         validate: claim::validate,
         ..PLAIN
     }),
     row("", "Pod", "pods", &["po"]).status().acts(Behaviour {
         default: pod::default,
+        begin: pod::begin,
+        changes: pod::changes,
         validate: pod::validate,
         status_keeps: &["ownerReferences"],
         graceful: true,
         ..COUNTED
     }),
-    row("", "Secret", "secrets", &[]).acts(Behaviour { default: strategy::secret, ..PLAIN }),
+    row("", "Secret", "secrets", &[]).acts(Behaviour {
+        default: strategy::secret,
+        validate: data::validate,
+        changes: data::changes,
+        immutable: &["/type"],
+        ..PLAIN
+    }),
     row("", "Service", "services", &["svc"]).status().acts(Behaviour {
-        name: NameRule::Label,
+        name: NameRule::LetterLabel,
         default: service::default,
+        begin: service::begin,
+        changes: service::changes,
         validate: service::validate,
         gets_address: true,
         ..PLAIN
@@ -141,7 +162,11 @@ const ROWS: &[Row] = &[
         .cluster()
         .asks(Review::SelfSubjectRules),
     row(AUTHORIZATION, "SubjectAccessReview", "subjectaccessreviews", &[]).cluster().asks(Review::SubjectAccess),
-    row("coordination.k8s.io", "Lease", "leases", &[]),
+    row("coordination.k8s.io", "Lease", "leases", &[]).acts(Behaviour {
+        validate: strategy::validate_lease,
+        needs_version: true,
+        ..PLAIN
+    }),
     row("discovery.k8s.io", "EndpointSlice", "endpointslices", &[]).acts(COUNTED),
     row("events.k8s.io", "Event", "events", &["ev"]),
     row(RBAC, "ClusterRole", "clusterroles", &[]).cluster().acts(SEGMENT),

@@ -62,8 +62,12 @@ pub struct ScalePaths {
 pub struct Behaviour {
     /// Fills what Kubernetes fills, before admission and after it.
     pub default: fn(&mut Value),
+    /// Adds to a new object what admission and the kind's own strategy add, which nobody comes to own.
+    pub begin: fn(&mut Value),
     /// Finds what the schema cannot say.
     pub validate: fn(&Value, &mut Vec<FieldError>),
+    /// Finds what may not have changed: the new object, then the old one.
+    pub changes: fn(&Value, &Value, &mut Vec<FieldError>),
     /// JSON pointers of what may not change once it is set.
     pub immutable: &'static [&'static str],
     /// Fields of `metadata` that a write to status leaves alone; it may change the others.
@@ -74,6 +78,8 @@ pub struct Behaviour {
     pub generation: bool,
     /// Gets an address of the cluster when it is made.
     pub gets_address: bool,
+    /// An update must name the version that it changes.
+    pub needs_version: bool,
     /// Deleted in two steps: told first, removed when its keeper says that it has ended.
     pub graceful: bool,
 }
@@ -82,8 +88,10 @@ pub struct Behaviour {
 pub enum NameRule {
     /// A DNS subdomain: most kinds.
     Subdomain,
-    /// A DNS label: namespaces, services.
+    /// A DNS label: namespaces.
     Label,
+    /// A DNS label that begins with a letter: services.
+    LetterLabel,
     /// A path segment: RBAC kinds.
     Segment,
 }
@@ -91,7 +99,7 @@ pub enum NameRule {
 impl Behaviour {
     /// Of every custom kind.
     pub fn custom() -> Self {
-        builtin::COUNTED
+        Self { needs_version: true, ..builtin::COUNTED }
     }
 }
 

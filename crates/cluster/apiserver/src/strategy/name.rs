@@ -8,24 +8,35 @@ use crate::status::FieldError;
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
-/// Checks `metadata.name` by the rule of its kind.
-pub(crate) fn check(name: &str, rule: NameRule, errors: &mut Vec<FieldError>) {
-    let mut refuse = |detail: &str| errors.push(FieldError::invalid("metadata.name", &json!(name), detail));
+const LETTER_LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
+/// Checks a name by the rule of its kind. A stem (`metadata.generateName`) may end in a dash.
+pub(crate) fn check(field: &str, name: &str, rule: NameRule, errors: &mut Vec<FieldError>) {
+    let mut refuse = |detail: &str| errors.push(FieldError::invalid(field, &json!(name), detail));
+    let stem = name.strip_suffix('-').filter(|_| field.ends_with("generateName"));
+    let checked = stem.map_or(name.to_owned(), |stem| format!("{stem}a"));
+    let name = checked.as_str();
     match rule {
         NameRule::Subdomain => {
             if name.len() > 253 {
-                refuse("must be no more than 253 characters");
+                refuse("must be no more than 253 bytes");
             }
             if !name.split('.').all(is_label) {
                 refuse(SUBDOMAIN);
             }
         }
-        NameRule::Label => {
+        NameRule::Label | NameRule::LetterLabel => {
             if name.len() > 63 {
-                refuse("must be no more than 63 characters");
+                refuse("must be no more than 63 bytes");
             }
-            if !is_label(name) {
-                refuse(LABEL);
+            let begins = rule == NameRule::Label || name.starts_with(|first: char| first.is_ascii_lowercase());
+            if !begins || !is_label(name) {
+                let dots = rule == NameRule::Label && name.split('.').all(is_label);
+                refuse(match rule {
+                    NameRule::Label if dots => "must not contain dots",
+                    NameRule::Label => LABEL,
+                    _ => LETTER_LABEL,
+                });
             }
         }
         NameRule::Segment => match name {
@@ -49,7 +60,7 @@ mod tests {
 
     fn refused(name: &str, rule: NameRule) -> bool {
         let mut errors = Vec::new();
-        check(name, rule, &mut errors);
+        check("metadata.name", name, rule, &mut errors);
         !errors.is_empty()
     }
 

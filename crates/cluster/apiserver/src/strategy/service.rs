@@ -10,10 +10,6 @@ pub(crate) fn default(object: &mut Value) {
         fill(spec, "type", json!("ClusterIP"));
         fill(spec, "sessionAffinity", json!("None"));
         fill(spec, "internalTrafficPolicy", json!("Cluster"));
-        if spec["type"] != "ExternalName" {
-            fill(spec, "ipFamilies", json!(["IPv4"]));
-            fill(spec, "ipFamilyPolicy", json!("SingleStack"));
-        }
         for port in each(spec, "/ports") {
             fill(port, "protocol", json!("TCP"));
             let number = port["port"].clone();
@@ -21,6 +17,21 @@ pub(crate) fn default(object: &mut Value) {
         }
     }
     fill_in(object, "status", "loadBalancer", json!({}));
+}
+
+pub(crate) fn begin(object: &mut Value) {
+    if let Some(spec) = object.get_mut("spec").filter(|spec| spec["type"] != "ExternalName") {
+        fill(spec, "ipFamilies", json!(["IPv4"]));
+        fill(spec, "ipFamilyPolicy", json!("SingleStack"));
+    }
+}
+
+/// An address stays as long as the service has one.
+pub(crate) fn changes(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+    let (before, after) = (&old["spec"]["clusterIP"], &new["spec"]["clusterIP"]);
+    if new["spec"]["type"] != "ExternalName" && old["spec"]["type"] != "ExternalName" && before != after {
+        errors.push(FieldError::invalid("spec.clusterIPs[0]", &json!([after]), "may not change once set"));
+    }
 }
 
 pub(crate) fn validate(object: &Value, errors: &mut Vec<FieldError>) {
