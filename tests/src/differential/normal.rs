@@ -125,6 +125,8 @@ impl Normaliser {
             "resourceVersion" if text.parse::<u64>().is_ok_and(|version| version > 0) => {
                 format!("<version {}>", self.versions.number(text))
             }
+            "cells" if is_age(text) => "<age>".to_owned(),
+            "cells" if text.parse::<std::net::Ipv4Addr>().is_ok() => "<address>".to_owned(),
             "message" if text.contains("ersion") => {
                 let known = self.text(text);
                 self.versions_in(&known)
@@ -155,12 +157,15 @@ impl Normaliser {
 
     /// A message's versions: those of objects by their number, the current one of the store as such.
     fn versions_in(&self, text: &str) -> String {
+        let too_old = text.starts_with("too old resource version");
         let mut out = String::new();
         for part in text.split_inclusive(|char: char| !char.is_ascii_digit()) {
             let digits = part.trim_end_matches(|char: char| !char.is_ascii_digit());
             match self.versions.0.get(digits) {
                 Some(number) => out += &format!("<version {number}>"),
-                None if !digits.is_empty() && (out.ends_with("current: ") || out.ends_with('(')) => out += "<current>",
+                None if !digits.is_empty() && (out.ends_with("current: ") || (too_old && out.ends_with('('))) => {
+                    out += "<current>";
+                }
                 None => out += digits,
             }
             out += &part[digits.len()..];
@@ -198,6 +203,13 @@ fn mask(value: &mut Value, key: &str, name: &str) {
     if let Some(field) = value.get_mut(key).filter(|field| field.as_str().is_some_and(|text| !text.is_empty())) {
         *field = Value::String(name.to_owned());
     }
+}
+
+/// `5s`, `2m10s`, `3d`: how a table says how long ago something was.
+fn is_age(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_digit())
+        && text.ends_with(['s', 'm', 'h', 'd', 'y'])
+        && text.bytes().all(|byte| byte.is_ascii_digit() || b"smhdy".contains(&byte))
 }
 
 /// `2026-01-02T03:04:05Z`, with or without fractions of a second.

@@ -23,7 +23,7 @@ pub fn asked_form(accept: &str) -> Option<Form> {
 
 fn form(clause: &str) -> Option<Form> {
     let mut parts = clause.split(';').map(str::trim);
-    if !matches!(parts.next()?, "application/json" | "application/*" | "*/*") {
+    if !matches!(parts.next()?, "application/json" | "*/*") {
         return None;
     }
     let (mut target, mut group, mut version) = ("", "", "");

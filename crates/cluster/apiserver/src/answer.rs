@@ -22,6 +22,11 @@ pub fn text(code: StatusCode, body: &str) -> Response<Body> {
     bytes(code, "text/plain; charset=utf-8", Bytes::copy_from_slice(body.as_bytes()))
 }
 
+/// Of a path that nothing answers for.
+pub fn no_page() -> Response<Body> {
+    text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
 pub fn bytes(code: StatusCode, content_type: &'static str, body: Bytes) -> Response<Body> {
     let mut response = Response::new(Full::new(body).boxed_unsync());
     *response.status_mut() = code;

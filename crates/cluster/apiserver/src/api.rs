@@ -142,7 +142,13 @@ impl Api {
             return self.descriptions.answer(&self.kinds, &request.method, &request.path, accept);
         };
         let Some(resource) = self.kinds.find(&target.group, &target.version, &target.resource) else {
-            return Err(Status::no_such_path());
+            let groups = self.kinds.all();
+            let here = |kind: &&Arc<Resource>| kind.group == target.group && kind.version == target.version;
+            // A group that is not there, or only by definitions, has no server to say so.
+            return match groups.iter().filter(here).any(|kind| !kind.served.custom) {
+                true => Err(Status::no_such_path()),
+                false => Ok(answer::no_page()),
+            };
         };
         self.rules().check(&user, &attributes(&target, &resource))?;
         let call = self.call(request, user, target, query, resource)?;

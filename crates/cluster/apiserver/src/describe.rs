@@ -45,7 +45,7 @@ impl Descriptions {
             (["openapi", "v3", rest @ ..], _) => return self.document(served, &rest.join("/")),
             _ => None,
         };
-        found.map(|body| json(&body)).ok_or_else(Status::no_such_path)
+        Ok(found.map_or_else(answer::no_page, |body| json(&body)))
     }
 
     fn document(&self, served: Vec<Arc<Served>>, path: &str) -> Result<Response<Body>> {

@@ -144,7 +144,12 @@ impl Call {
             let put = (!goes).then(|| Value::clone(&shown.object));
             let write = Write { key: key.clone(), expect: Expect::Revision(current.revision), put };
             match self.api.commit(write).await {
-                Ok(_) if goes => return Ok(Fate::Gone(shown)),
+                Ok(stored) if goes => {
+                    let mut last = Value::clone(&shown.object);
+                    let version = object::resource_version(&stored.object).to_owned();
+                    object::metadata_mut(&mut last).insert("resourceVersion".to_owned(), version.into());
+                    return Ok(Fate::Gone(Stored { revision: stored.revision, object: Arc::new(last) }));
+                }
                 Ok(stored) => return Ok(Fate::Told(stored)),
                 Err(CommitError::Changed { current: None }) => return Err(gone()),
                 Err(CommitError::Changed { .. }) => {}

@@ -82,12 +82,16 @@ impl Call {
         if let Some(warning) = self.resource.custom.as_ref().and_then(|version| version.deprecation.as_ref()) {
             self.warn(warning);
         }
+        if self.is_of("endpoints") {
+            self.warn("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
+        }
         let verb = self.target.verb;
         let nowhere = self.resource.namespaced && self.target.namespace.is_empty();
         if nowhere && matches!(verb, Verb::Create | Verb::DeleteCollection) {
             return Err(Status::method_not_allowed());
         }
         match (self.target.subresource.as_str(), verb) {
+            ("status", _) if !self.resource.has_status => Err(Status::no_such_path()),
             ("" | "status", Verb::Get) => self.get(),
             ("", Verb::List) => self.list(),
             ("", Verb::Watch) => self.watch().await,

@@ -1,4 +1,4 @@
-//! The options of a write, as a query or a body says them: refused as an object of their own kind is refused.
+//! The options of a request, as its query or body says them: refused as an object of their own kind is refused.
 
 use serde_json::{Value, json};
 
@@ -8,16 +8,20 @@ use crate::status::{FieldError, FieldErrorKind, Result, Status};
 
 const LONGEST_MANAGER: usize = 128;
 
-/// Checks the options in the query of a request; those that only look have none of these.
+/// Checks the options in the query of a request.
 pub(crate) fn check(target: &Target, query: &Query, content_type: &str) -> Result<()> {
+    let mut errors = Vec::new();
     let kind = match target.verb {
+        Verb::List | Verb::Watch => {
+            looks(target.verb, query, &mut errors);
+            return refused("ListOptions", &errors);
+        }
         Verb::Create => "CreateOptions",
         Verb::Update => "UpdateOptions",
         Verb::Patch => "PatchOptions",
         // Read by the handler: they may also come as a body.
-        Verb::Delete | Verb::DeleteCollection | Verb::Get | Verb::List | Verb::Watch => return Ok(()),
+        Verb::Delete | Verb::DeleteCollection | Verb::Get => return Ok(()),
     };
-    let mut errors = Vec::new();
     dry_run(&json!(query.all("dryRun")), &mut errors);
     let (manager, validation) = (query.get("fieldManager"), query.get("fieldValidation"));
     if target.verb == Verb::Patch {
@@ -41,6 +45,38 @@ pub(crate) fn check(target: &Target, query: &Query, content_type: &str) -> Resul
         errors.push(FieldError::not_supported("fieldValidation", &json!(validation), &supported));
     }
     refused(kind, &errors)
+}
+
+/// The options of a list or a watch.
+fn looks(verb: Verb, query: &Query, errors: &mut Vec<FieldError>) {
+    let (field, initial) = ("resourceVersionMatch", "sendInitialEvents");
+    let (matching, version) = (query.get(field), query.get("resourceVersion"));
+    let mut forbid = |field: &str, why: &str| errors.push(FieldError::forbidden(field, why));
+    let begins = !query.get(initial).is_empty();
+    if verb == Verb::Watch && begins && matching != "NotOlderThan" {
+        forbid(field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+    }
+    if !matching.is_empty() {
+        if verb == Verb::List && version.is_empty() {
+            forbid(field, "resourceVersionMatch is forbidden unless resourceVersion is provided");
+        }
+        if verb == Verb::Watch && !begins {
+            forbid(field, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+        }
+        if !query.get("continue").is_empty() {
+            forbid(field, "resourceVersionMatch is forbidden when continue is provided");
+        }
+        if verb == Verb::List && matching == "Exact" && version == "0" {
+            forbid(field, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+        }
+        let known: &[&str] = if verb == Verb::Watch { &["NotOlderThan"] } else { &["Exact", "NotOlderThan", ""] };
+        if !known.contains(&matching) {
+            errors.push(FieldError::not_supported(field, &json!(matching), known));
+        }
+    }
+    if verb == Verb::List && begins {
+        errors.push(FieldError::forbidden(initial, "sendInitialEvents is forbidden for list"));
+    }
 }
 
 /// The only thing that a dry run can be is one of everything.

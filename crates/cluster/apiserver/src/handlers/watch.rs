@@ -42,12 +42,7 @@ impl Call {
     pub(super) async fn watch(self) -> Result<Response<Body>> {
         let selector = self.selector()?;
         let initial = self.query.is_set("sendInitialEvents");
-        if initial && self.query.get("resourceVersionMatch") != "NotOlderThan" {
-            return Err(Status::bad_request(
-                "sendInitialEvents is forbidden for watch unless resourceVersionMatch is set to NotOlderThan",
-            ));
-        }
-        let from = self.query.number::<u64>("resourceVersion")?.unwrap_or(0);
+        let from = self.wanted_version().map_err(Status::bad_request)?.unwrap_or(0);
         let bookmarks = self.query.is_set("allowWatchBookmarks");
         let life = self.query.number::<u64>("timeoutSeconds")?.map_or(DEFAULT_LIFE, Duration::from_secs);
         // Without a version a watch begins with what there is.

@@ -273,10 +273,9 @@ impl Call {
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
             metadata.remove(field);
         }
-        match self.resource.behaviour.generation {
-            true => metadata.insert("generation".to_owned(), 1.into()),
-            false => metadata.remove("generation"),
-        };
+        if self.resource.behaviour.generation {
+            metadata.insert("generation".to_owned(), 1.into());
+        }
         Ok(())
     }
 

@@ -84,7 +84,7 @@ const ROWS: &[Row] = &[
         ..PLAIN
     }),
     row("", "Endpoints", "endpoints", &["ep"]),
-    row("", "Event", "events", &["ev"]),
+    row("", "Event", "events", &["ev"]).acts(Behaviour { validate: strategy::validate_event, ..PLAIN }),
     row("", "Namespace", "namespaces", &["ns"]).cluster().status().acts(Behaviour {
         name: NameRule::Label,
         default: strategy::namespace,

@@ -50,6 +50,14 @@ pub(crate) fn validate_lease(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// What an event is about is in its own namespace.
+pub(crate) fn validate_event(object: &Value, errors: &mut Vec<FieldError>) {
+    let about = &object["involvedObject"]["namespace"];
+    if about.as_str().is_some_and(|about| about != object::namespace(object)) {
+        errors.push(FieldError::invalid("involvedObject.namespace", about, "does not match event.namespace"));
+    }
+}
+
 pub(crate) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
 /// `stringData` is a way to write: it becomes `data` and is never stored.

@@ -19,7 +19,7 @@ pub(crate) fn check(field: &str, name: &str, rule: NameRule, errors: &mut Vec<Fi
     match rule {
         NameRule::Subdomain => {
             if name.len() > 253 {
-                refuse("must be no more than 253 bytes");
+                refuse("must be no more than 253 characters");
             }
             if !name.split('.').all(is_label) {
                 refuse(SUBDOMAIN);
@@ -27,7 +27,7 @@ pub(crate) fn check(field: &str, name: &str, rule: NameRule, errors: &mut Vec<Fi
         }
         NameRule::Label | NameRule::LetterLabel => {
             if name.len() > 63 {
-                refuse("must be no more than 63 bytes");
+                refuse("must be no more than 63 characters");
             }
             let begins = rule == NameRule::Label || name.starts_with(|first: char| first.is_ascii_lowercase());
             if !begins || !is_label(name) {

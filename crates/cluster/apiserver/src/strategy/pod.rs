@@ -229,6 +229,11 @@ pub(crate) fn validate_spec(spec: &Value, at: &str, errors: &mut Vec<FieldError>
                     errors.push(FieldError::required(format!("{here}.env[{index}].name"), ""));
                 }
             }
+            for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+                if let Some(probed) = container.get(probe) {
+                    validate_probe(probed, &format!("{here}.{probe}"), errors);
+                }
+            }
             for (index, mount) in object::list(container, "/volumeMounts").iter().enumerate() {
                 let name = object::text(mount, "/name");
                 if !volumes.contains(name) {
@@ -241,6 +246,16 @@ pub(crate) fn validate_spec(spec: &Value, at: &str, errors: &mut Vec<FieldError>
     if !matches!(policy.as_str(), Some("Always" | "OnFailure" | "Never")) {
         let field = format!("{at}.restartPolicy");
         errors.push(FieldError::not_supported(field, policy, &["Always", "OnFailure", "Never"]));
+    }
+}
+
+fn validate_probe(probe: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    if ["exec", "httpGet", "tcpSocket", "grpc"].iter().all(|handler| probe.get(handler).is_none()) {
+        errors.push(FieldError::required(at, "must specify a handler type"));
+    }
+    let numbers = "initialDelaySeconds timeoutSeconds periodSeconds successThreshold failureThreshold";
+    for number in numbers.split(' ').filter(|number| probe[*number].as_i64().is_some_and(|value| value < 0)) {
+        errors.push(FieldError::invalid(format!("{at}.{number}"), &probe[number], super::NOT_NEGATIVE));
     }
 }
 
