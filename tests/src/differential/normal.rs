@@ -89,7 +89,12 @@ impl Normaliser {
         sort_causes(value);
         match value {
             Value::Object(fields) => {
-                let list = fields.contains_key("items") || fields.get("remainingItemCount").is_some();
+                let list = ["items", "rows"].iter().any(|key| fields.contains_key(*key));
+                if fields.get("type").is_some_and(|kind| kind == "BOOKMARK")
+                    && let Some(metadata) = fields.get_mut("object").and_then(|object| object.get_mut("metadata"))
+                {
+                    mask(metadata, "resourceVersion", "<bookmark version>");
+                }
                 let old = std::mem::take(fields);
                 for (name, mut value) in old {
                     if list && name == "metadata" {
@@ -116,9 +121,18 @@ impl Normaliser {
             "resourceVersion" if text.parse::<u64>().is_ok_and(|version| version > 0) => {
                 format!("<version {}>", self.versions.number(text))
             }
+            "cells" if is_age(text) => "<age>".to_owned(),
+            "cells" if text.parse::<std::net::Ipv4Addr>().is_ok() => "<address>".to_owned(),
+            "message" if text.contains("ersion") => {
+                let known = self.text(text);
+                self.versions_in(&known)
+            }
             "continue" if !text.is_empty() => "<continue>".to_owned(),
             "token" if text.split('.').count() == 3 => "<token>".to_owned(),
             "nodeName" | "containerID" | "imageID" | "holderIdentity" => format!("<{key}>"),
+            "name" if text.len() == "kube-api-access-xxxxx".len() && text.starts_with("kube-api-access-") => {
+                "kube-api-access-<name>".to_owned()
+            }
             "clusterIP" | "clusterIPs" | "podIP" | "hostIP" | "ip" if text.contains(['.', ':']) => {
                 "<address>".to_owned()
             }
@@ -135,6 +149,24 @@ impl Normaliser {
                 self.uids_in(&known)
             }
         }
+    }
+
+    /// A message's versions: those of objects by their number, the current one of the store as such.
+    fn versions_in(&self, text: &str) -> String {
+        let too_old = text.starts_with("too old resource version");
+        let mut out = String::new();
+        for part in text.split_inclusive(|char: char| !char.is_ascii_digit()) {
+            let digits = part.trim_end_matches(|char: char| !char.is_ascii_digit());
+            match self.versions.0.get(digits) {
+                Some(number) => out += &format!("<version {number}>"),
+                None if !digits.is_empty() && (out.ends_with("current: ") || (too_old && out.ends_with('('))) => {
+                    out += "<current>";
+                }
+                None => out += digits,
+            }
+            out += &part[digits.len()..];
+        }
+        out
     }
 
     /// Every uid in a text, by its number.
@@ -181,6 +213,13 @@ fn mask(value: &mut Value, key: &str, name: &str) {
     if let Some(field) = value.get_mut(key).filter(|field| field.as_str().is_some_and(|text| !text.is_empty())) {
         *field = Value::String(name.to_owned());
     }
+}
+
+/// `5s`, `2m10s`, `3d`: how a table says how long ago something was.
+fn is_age(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_digit())
+        && text.ends_with(['s', 'm', 'h', 'd', 'y'])
+        && text.bytes().all(|byte| byte.is_ascii_digit() || b"smhdy".contains(&byte))
 }
 
 /// `2026-01-02T03:04:05Z`, with or without fractions of a second.
@@ -241,6 +280,24 @@ mod tests {
         let mut normaliser = Normaliser::new("ns-1", "shell");
         let one = normaliser.normalise(status("invalid: [a: bad, b: bad]", ["a", "b"]));
         assert_eq!(one, normaliser.normalise(status("invalid: [b: bad, a: bad]", ["b", "a"])));
+    }
+
+    #[test]
+    fn versions_in_messages_are_those_of_objects_or_the_current_one() {
+        let mut normaliser = Normaliser::new("ns-1", "shell");
+        normaliser.normalise(json!({"metadata": {"resourceVersion": "70"}}));
+        let message = |text: &str| json!({"message": text});
+        let normal = normaliser.normalise(message("ResourceVersion in precondition: 1, in object meta: 70"));
+        assert_eq!(normal, message("ResourceVersion in precondition: 1, in object meta: <version 1>"));
+        let normal = normaliser.normalise(message("too old resource version: 1 (1234)"));
+        assert_eq!(normal, message("too old resource version: 1 (<current>)"));
+    }
+
+    #[test]
+    fn managers_stand_in_the_order_of_their_names() {
+        let mut normaliser = Normaliser::new("ns-1", "shell");
+        let fields = |one: &str, other: &str| json!({"managedFields": [{"manager": one}, {"manager": other}]});
+        assert_eq!(normaliser.normalise(fields("b", "a")), fields("a", "b"));
     }
 
     #[test]

@@ -118,6 +118,7 @@ impl Api {
         metadata.insert("uid".to_owned(), uid.into());
         metadata.insert("creationTimestamp".to_owned(), now.into());
         (resource.behaviour.default)(&mut object);
+        (resource.behaviour.begin)(&mut object);
         let key = Key::new(resource.stored_as(), "", crate::object::name(&object));
         match self.store.commit(Write { key, expect: Expect::Absent, put: Some(object) }).await {
             Ok(_) | Err(CommitError::Exists(_)) => Ok(()),
@@ -290,11 +291,11 @@ impl Api {
             api: Arc::clone(self),
             resource,
             target,
+            dry_run,
             query,
             user,
             body: request.body,
             manager: if manager.is_empty() { "unknown".to_owned() } else { manager },
-            dry_run,
             validation,
             repeated: Vec::new(),
             client_pins: false,

@@ -158,9 +158,9 @@ pub fn target(method: &str, path: &str, query: &Query) -> Result<Option<Target>>
 fn verb(method: &str, name: &str, subresource: &str, query: &Query) -> Result<Verb> {
     let named = !name.is_empty();
     Ok(match method {
-        "GET" if named => Verb::Get,
-        "GET" if query.is_set("watch") => Verb::Watch,
-        "GET" => Verb::List,
+        "GET" | "HEAD" if named => Verb::Get,
+        "GET" | "HEAD" if query.is_set("watch") => Verb::Watch,
+        "GET" | "HEAD" => Verb::List,
         "POST" if !named || !subresource.is_empty() => Verb::Create,
         "PUT" if named => Verb::Update,
         "PATCH" if named => Verb::Patch,

@@ -59,6 +59,7 @@ pub enum FieldErrorKind {
     TypeInvalid,
     TooLong,
     TooMany,
+    NotFound,
 }
 
 impl FieldError {
@@ -75,6 +76,10 @@ impl FieldError {
 
     pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
         Self { kind: FieldErrorKind::Forbidden, field: field.into(), detail: format!("Forbidden: {detail}") }
+    }
+
+    pub fn not_found(field: impl Into<String>, value: &Value) -> Self {
+        Self { kind: FieldErrorKind::NotFound, field: field.into(), detail: format!("Not found: {value}") }
     }
 
     pub fn duplicate(field: impl Into<String>, value: &Value) -> Self {
@@ -181,6 +186,11 @@ impl Status {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
+    /// A patch in none of the forms there are.
+    pub fn unsupported_patch() -> Self {
+        Self { details: json!({}), ..Self::new(415, "UnsupportedMediaType", "415: Unsupported Media Type") }
+    }
+
     /// A watch or a paged list from a version that is not kept any more.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
@@ -196,6 +206,11 @@ impl Status {
         status
     }
 
+    /// What Kubernetes did not foresee either: its own words, and no reason.
+    pub fn unforeseen(message: impl Into<String>) -> Self {
+        Self::new(500, "", message)
+    }
+
     pub fn timeout(message: impl Into<String>) -> Self {
         Self::new(504, "Timeout", message)
     }
@@ -203,7 +218,14 @@ impl Status {
     /// An object that breaks rules of its kind: all that is wrong with it, in one answer.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let all = joined(errors.iter().map(FieldError::to_string).collect());
+        // What is found twice is told once.
+        let mut texts: Vec<String> = Vec::new();
+        for text in errors.iter().map(FieldError::to_string) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        let all = joined(texts);
         let mut status = Self::new(422, "Invalid", format!("{qualified} \"{name}\" is invalid: {all}"));
         let causes: Vec<Value> = errors
             .iter()

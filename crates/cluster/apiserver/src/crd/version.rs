@@ -49,7 +49,10 @@ impl Version {
             | FieldErrorKind::TooLong
             | FieldErrorKind::TooMany
             | FieldErrorKind::TypeInvalid => true,
-            FieldErrorKind::Invalid | FieldErrorKind::Duplicate | FieldErrorKind::Forbidden => false,
+            FieldErrorKind::Invalid
+            | FieldErrorKind::Duplicate
+            | FieldErrorKind::Forbidden
+            | FieldErrorKind::NotFound => false,
         };
         if errors.iter().any(misleading) && self.own.has_rules() {
             let why = "some validation rules were not checked because the object was invalid; correct the existing errors \

@@ -1,5 +1,7 @@
 //! `delete` and `deletecollection`: an object goes at once, or when its finalizers are done and its time is up.
 
+use std::sync::Arc;
+
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -8,7 +10,7 @@ use crate::admission::Operation;
 use crate::answer::{self, Body};
 use crate::definitions::{CLEANUP, DEFINITIONS};
 use crate::object;
-use crate::status::{Result, Status};
+use crate::status::{GroupResource, Result, Status};
 use crate::store::{CommitError, Expect, Key, Stored, Write};
 
 /// As for any write without a version: see `write`.
@@ -40,12 +42,11 @@ impl Call {
         match self.remove(&self.key(&self.target.name), &options).await? {
             Fate::Told(stored) => Ok(self.shown(StatusCode::OK, &stored.object)),
             Fate::Gone(stored) => {
-                let details = json!({
-                    "name": self.target.name,
-                    "group": self.resource.group,
-                    "kind": self.resource.plural,
-                    "uid": object::uid(&stored.object),
-                });
+                let uid = object::uid(&stored.object);
+                let mut details = json!({"name": self.target.name, "kind": self.resource.plural, "uid": uid});
+                if !self.resource.group.is_empty() {
+                    details["group"] = self.resource.group.clone().into();
+                }
                 let body = json!({
                     "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
                 });
@@ -68,7 +69,8 @@ impl Call {
                 continue;
             }
             match self.remove(key, &options).await {
-                Ok(Fate::Gone(stored) | Fate::Told(stored)) => items.push(stored.object),
+                // Shown as they were.
+                Ok(_) => items.push(stored.object.clone()),
                 // Somebody else was faster: it is gone, which is what was asked for.
                 Err(status) if status.code == 404 => {}
                 Err(status) => return Err(status),
@@ -108,17 +110,23 @@ impl Call {
             self.check_preconditions(&current.object, options)?;
             self.ask(Operation::Delete, None, Some(&current.object), &options.sent).await?;
             let told = self.told_to_go(&current.object, options);
+            let goes = super::write::is_finished(&told);
+            if told == *current.object && !goes {
+                return Ok(Fate::Told(current));
+            }
+            let shown = Stored { revision: current.revision, object: Arc::new(told) };
             if self.dry_run {
-                return Ok(Fate::Told(current));
+                return Ok(if goes { Fate::Gone(shown) } else { Fate::Told(shown) });
             }
-            let goes = told.as_ref().is_none_or(super::write::is_finished);
-            if told.as_ref() == Some(&*current.object) && !goes {
-                return Ok(Fate::Told(current));
-            }
-            let put = if goes { None } else { told.map(|told| self.resource.to_store(told)) };
+            let put = (!goes).then(|| self.resource.to_store(Value::clone(&shown.object)));
             let write = Write { key: key.clone(), expect: Expect::Revision(current.revision), put };
             match self.api.commit(write).await {
-                Ok(stored) if goes => return Ok(Fate::Gone(self.presented(&stored))),
+                Ok(stored) if goes => {
+                    let mut last = Value::clone(&shown.object);
+                    let version = object::resource_version(&stored.object).to_owned();
+                    object::metadata_mut(&mut last).insert("resourceVersion".to_owned(), version.into());
+                    return Ok(Fate::Gone(Stored { revision: stored.revision, object: Arc::new(last) }));
+                }
                 Ok(stored) => return Ok(Fate::Told(self.presented(&stored))),
                 Err(CommitError::Changed { current: None }) => return Err(gone()),
                 Err(CommitError::Changed { .. }) => {}
@@ -130,43 +138,51 @@ impl Call {
 
     fn check_preconditions(&self, current: &Value, options: &Options) -> Result<()> {
         let checks = [
-            ("UID", &options.uid, object::uid(current)),
-            ("ResourceVersion", &options.version, object::resource_version(current)),
+            ("UID", &options.uid, object::uid(current), "deleted and then recreated"),
+            ("ResourceVersion", &options.version, object::resource_version(current), "modified"),
         ];
-        for (what, wanted, found) in checks {
+        for (what, wanted, found, happened) in checks {
             if !wanted.is_empty() && wanted != found {
-                let why =
-                    format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
-                return Err(Status::conflict(self.resource.group_resource(), object::name(current), &why));
+                let why = format!(
+                    "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). \
+                     The object might have been {happened}"
+                );
+                // Named by its kind here, and only here.
+                let of = GroupResource { group: &self.resource.group, resource: &self.resource.kind };
+                return Err(Status::conflict(of, object::name(current), &why));
             }
         }
         Ok(())
     }
 
-    /// The object with the marks of its deletion, if it has to wait for anything; none if it can go at once.
-    fn told_to_go(&self, current: &Value, options: &Options) -> Option<Value> {
+    /// The object with the marks of its deletion.
+    fn told_to_go(&self, current: &Value, options: &Options) -> Value {
         let mut told = current.clone();
         let grace = self.grace(current, options);
         let metadata = object::metadata_mut(&mut told);
-        let number = |field: &str| current["metadata"][field].as_i64().unwrap_or(0);
-        let is_first = !object::is_being_deleted(current);
-        // Told again with less time: only ever sooner.
-        if is_first || number("deletionGracePeriodSeconds") > grace {
+        if !object::is_being_deleted(current) {
+            metadata.insert("deletionTimestamp".to_owned(), self.api.time_after(grace).into());
+            if !self.is_of("namespaces") {
+                metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
+            }
+            if self.resource.behaviour.generation {
+                let generation = metadata.get("generation").and_then(Value::as_i64).unwrap_or(0);
+                metadata.insert("generation".to_owned(), (generation + 1).into());
+            }
+        } else if metadata.get("deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) > grace {
+            // Told again with less time: only ever sooner.
             metadata.insert("deletionTimestamp".to_owned(), self.api.time_after(grace).into());
             metadata.insert("deletionGracePeriodSeconds".to_owned(), grace.into());
-        }
-        if is_first && self.resource.behaviour.generation {
-            metadata.insert("generation".to_owned(), (number("generation") + 1).into());
         }
         let finalizers = self.finalizers_after(current, options);
         match finalizers.is_empty() {
             true => drop(metadata.remove("finalizers")),
             false => drop(metadata.insert("finalizers".to_owned(), finalizers.into())),
         }
-        if self.resource.plural == "namespaces" {
+        if self.is_of("namespaces") {
             told["status"]["phase"] = "Terminating".into();
         }
-        (!super::write::is_finished(&told)).then_some(told)
+        told
     }
 
     /// Only what has a keeper that ends it gets time; a pod that no node runs, or that has ended, needs none.

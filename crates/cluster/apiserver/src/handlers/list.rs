@@ -35,7 +35,7 @@ impl Call {
         let limit = limit.filter(|limit| *limit > 0);
         let token = self.query.get("continue");
         let (view, after) = match token {
-            "" => (self.view_for_list()?, None),
+            "" => (self.view_for_list(limit.is_some())?, None),
             token => {
                 let (revision, after) = self.decode_token(token)?;
                 let expired = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.";
@@ -43,25 +43,26 @@ impl Call {
                 (view, Some(after))
             }
         };
-        let (items, more) = self.page(&view, &selector, after, limit);
-        if more {
+        let (items, remaining) = self.page(&view, &selector, after, limit);
+        if remaining > 0 {
             // The next page is of the same objects, whatever happens meanwhile.
             self.api.store.keep(&view);
         }
-        let metadata = self.list_metadata(&view, &items, more);
+        let metadata = self.list_metadata(&view, &items, remaining);
         let items: Vec<Arc<Value>> = items.into_iter().map(|(_, object)| object).collect();
         Ok(answer::json(StatusCode::OK, &self.shown_list(&items, metadata)))
     }
 
     /// The view that the client asks for: the newest always satisfies "not older than"; an exact one must be kept.
-    fn view_for_list(&self) -> Result<View> {
+    /// What is to be paged and says nothing else means exactly.
+    fn view_for_list(&self, paged: bool) -> Result<View> {
         let view = self.api.store.view();
-        let matching = self.query.get("resourceVersionMatch");
         let wanted = self.query.version();
         let wanted = wanted.map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
         let Some(wanted) = wanted else { return Ok(view) };
-        match matching {
-            "Exact" => {
+        match self.query.get("resourceVersionMatch") {
+            "" if paged && wanted == 0 => Ok(view),
+            matching if matching == "Exact" || (paged && matching.is_empty()) => {
                 let expired =
                     || Status::expired(format!("The resourceVersion for the provided list is too old: {wanted}"));
                 self.api.store.view_at(wanted).ok_or_else(expired)
@@ -74,36 +75,44 @@ impl Call {
         }
     }
 
-    /// A page of objects with their keys, and whether there are more.
+    /// The version in the query; what it is not, in Kubernetes' words.
+    pub(super) fn wanted_version(&self) -> std::result::Result<Option<u64>, String> {
+        match self.query.get("resourceVersion") {
+            "" => Ok(None),
+            text => text.parse().map(Some).map_err(|_| {
+                format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
+            }),
+        }
+    }
+
+    /// A page of objects with their keys, and how many are left, selected or not.
     fn page(
         &self,
         view: &View,
         selector: &Selector,
         after: Option<Key>,
         limit: Option<usize>,
-    ) -> (Vec<(Key, Arc<Value>)>, bool) {
-        let mut items = Vec::new();
-        for (key, stored) in view.list(&self.prefix(), after.as_ref(), None) {
-            let object = self.resource.shown_shared(&stored.object);
-            if !selector.matches(&object) {
-                continue;
-            }
-            if limit.is_some_and(|limit| items.len() == limit) {
-                return (items, true);
-            }
-            items.push((key.clone(), object));
-        }
-        (items, false)
+    ) -> (Vec<(Key, Arc<Value>)>, usize) {
+        let prefix = self.prefix();
+        let mut left = view.list(&prefix, after.as_ref(), None);
+        let shown = left.by_ref().map(|(key, stored)| (key, self.resource.shown_shared(&stored.object)));
+        let selected = shown.filter(|(_, object)| selector.matches(object));
+        let items = selected.take(limit.unwrap_or(usize::MAX)).map(|(key, object)| (key.clone(), object)).collect();
+        (items, left.count())
     }
 
-    fn list_metadata(&self, view: &View, items: &[(Key, Arc<Value>)], more: bool) -> Value {
+    fn list_metadata(&self, view: &View, items: &[(Key, Arc<Value>)], remaining: usize) -> Value {
         let mut metadata = json!({"resourceVersion": view.revision().to_string()});
         if self.resource.served.custom {
             metadata["continue"] = "".into();
         }
-        if let (true, Some((last, _))) = (more, items.last()) {
+        if let (true, Some((last, _))) = (remaining > 0, items.last()) {
             let token = json!([view.revision(), &*last.namespace, &*last.name]).to_string();
             metadata["continue"] = URL_SAFE_NO_PAD.encode(token).into();
+            // How many of them are selected is not known.
+            if self.query.get("labelSelector").is_empty() && self.query.get("fieldSelector").is_empty() {
+                metadata["remainingItemCount"] = remaining.into();
+            }
         }
         metadata
     }

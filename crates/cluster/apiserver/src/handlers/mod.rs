@@ -84,6 +84,9 @@ impl Call {
         if let Some(warning) = self.resource.custom.as_ref().and_then(|version| version.deprecation.as_ref()) {
             self.warn(warning);
         }
+        if self.is_of("endpoints") {
+            self.warn("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
+        }
         let verb = self.target.verb;
         if !self.target.subresource.is_empty() && self.subresource_verbs().is_none() {
             return Err(match self.resource.is_custom() {
@@ -92,6 +95,7 @@ impl Call {
             });
         }
         match (self.target.subresource.as_str(), verb) {
+            ("status", _) if !self.resource.has_status => Err(Status::no_such_path()),
             ("" | "status", Verb::Get) => self.get(),
             ("", Verb::List) => self.list(),
             ("", Verb::Watch) => self.watch().await,
@@ -186,7 +190,10 @@ impl Call {
         match self.target.verb {
             Verb::Patch => {
                 let shown = Value::String(object.to_string());
-                Status::invalid("", "", "", &[FieldError::invalid("patch", &shown, &refusal.message)])
+                let (kind, version) = (&self.resource.kind, &self.resource.version);
+                let prefix = format!("{kind} in version {version:?} cannot be handled as a {kind}: ");
+                let why = refusal.message.strip_prefix(&prefix).unwrap_or(&refusal.message);
+                Status::invalid("", "", "", &[FieldError::invalid("patch", &shown, why)])
             }
             _ => refusal,
         }

@@ -60,7 +60,15 @@ impl Call {
         if !there && self.target.subresource.is_empty() {
             let create = Attributes { verb: Verb::Create.name(), ..self.target.attributes() };
             self.api.rules().check(&self.user, &create)?;
-            let stored = self.store_new(merge(None)?).await?;
+            let uid = object::uid(&applied);
+            if !uid.is_empty() {
+                let why =
+                    format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+                return Err(Status::conflict(self.resource.group_resource(), &self.target.name, &why));
+            }
+            let mut new = merge(None)?;
+            object::metadata_mut(&mut new).remove("resourceVersion");
+            let stored = self.store_new(new).await?;
             return Ok(self.shown(StatusCode::CREATED, &stored.object));
         }
         let stored = self.store_change(self.part(), |current| merge(Some(current))).await?;

@@ -25,6 +25,10 @@ impl Call {
             Verb::Patch => body::json(&self.body)?.value,
             _ => return Err(Status::method_not_allowed()),
         };
+        if self.target.verb == Verb::Update && !matches!(object::kind(&sent), "" | "Scale") {
+            let kind = object::kind(&sent);
+            return Err(Status::bad_request(format!("{kind} in version \"v1\" cannot be handled as a Scale")));
+        }
         let form = media_type(&self.content_type).to_owned();
         let patches = self.target.verb == Verb::Patch;
         self.client_pins = !object::resource_version(&sent).is_empty();

@@ -21,7 +21,11 @@ use crate::request::Verb;
 use crate::schema;
 use crate::status::{FieldError, Result, Status};
 use crate::store::{CommitError, Expect, Key, Stored, Write};
-use crate::strategy::{self, fill::fill, rbac};
+use crate::strategy::{
+    self,
+    fill::{fill, fill_all},
+    rbac,
+};
 
 /// A write without a version of its own is made again when somebody else was faster. Somebody is always first, so
 /// with as many writers at once as that the last one still gets through.
@@ -44,15 +48,15 @@ pub enum Part {
 impl Call {
     /// Creates the object: named, filled, admitted, checked, stored.
     pub async fn store_new(&self, mut object: Value) -> Result<Stored> {
-        self.check_identity(&object)?;
-        self.clean(&mut object)?;
+        self.decode(&mut object)?;
+        self.check_place(&object)?;
         self.check_namespace(&object)?;
         if self.resource.is_custom() && self.api.is_ending(&self.resource.stored_as()) {
             let why = "create not allowed while custom resource definition is terminating";
             return Err(Status::forbidden(self.resource.group_resource(), object::name(&object), why));
         }
         if !object::resource_version(&object).is_empty() {
-            return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
+            return Err(Status::unforeseen("resourceVersion should not be set on objects to be created"));
         }
         self.begin_life(&mut object)?;
         if self.resource.has_status {
@@ -63,19 +67,20 @@ impl Call {
             }
         }
         self.default(&mut object);
-        if self.resource.behaviour.gets_address {
-            self.give_address(&mut object)?;
-        }
-        if self.resource.behaviour.has_account {
-            self.give_account(&mut object).await?;
-        }
-        // What webhooks change is nobody's.
+        // Nobody owns what the server itself or a webhook adds.
         if !self.applies {
             self.track(None, &mut object, Part::Main);
+        }
+        (self.resource.behaviour.begin)(&mut object);
+        if self.resource.behaviour.has_account {
+            self.give_account(&mut object).await?;
         }
         let mut object = self.mutate(Operation::Create, object, None).await?;
         self.prune(&mut object);
         self.default(&mut object);
+        if self.resource.behaviour.gets_address {
+            self.give_address(&mut object)?;
+        }
         self.validate(&object, None)?;
         self.tell_not_honoured(&object, None);
         self.check_escalation(&object, None)?;
@@ -105,6 +110,10 @@ impl Call {
             let new = change(&current.object)?;
             let version = object::resource_version(&new);
             let insists = !version.is_empty() && version != object::resource_version(&current.object);
+            if insists && version.parse::<u64>().is_err() {
+                let why = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+                return Err(Status::unforeseen(why));
+            }
             if insists {
                 return Err(Status::modified_meanwhile(self.resource.group_resource(), &key.name));
             }
@@ -119,9 +128,11 @@ impl Call {
                 return Ok(Stored { revision: current.revision, object: Arc::new(new) });
             }
             let expect = Expect::Revision(current.revision);
-            let put = (!is_finished(&new)).then(|| self.resource.to_store(new));
+            let last = is_finished(&new).then(|| Stored { revision: current.revision, object: Arc::new(new.clone()) });
+            let put = last.is_none().then(|| self.resource.to_store(new));
             match self.api.commit(Write { key: key.clone(), expect, put }).await {
-                Ok(stored) => return Ok(self.presented(&stored)),
+                // What goes with this write is shown as the write has left it.
+                Ok(stored) => return Ok(last.unwrap_or_else(|| self.presented(&stored))),
                 Err(CommitError::Changed { current: None }) => return Err(gone()),
                 Err(CommitError::Changed { .. }) if pinned => break,
                 Err(CommitError::Changed { .. }) => {}
@@ -132,9 +143,11 @@ impl Call {
     }
 
     async fn prepare_change(&self, part: Part, mut new: Value, current: &Value) -> Result<Value> {
-        self.check_identity(&new)?;
-        self.keep_system_fields(part, &mut new, current)?;
-        self.clean(&mut new)?;
+        self.decode(&mut new)?;
+        self.check_place(&new)?;
+        self.check_version(&new)?;
+        self.check_system_fields(&new, current)?;
+        self.keep_system_fields(part, &mut new, current);
         self.default(&mut new);
         // An object that nobody owns anything of stays so.
         if !self.applies && current.pointer("/metadata/managedFields").is_some() {
@@ -142,19 +155,26 @@ impl Call {
         }
         let mut new = self.mutate(Operation::Update, new, Some(current)).await?;
         self.prune(&mut new);
-        self.keep_system_fields(part, &mut new, current)?;
+        self.keep_system_fields(part, &mut new, current);
         self.default(&mut new);
         self.count_generation(part, &mut new, current);
         ownership::keep_times(current, &mut new);
-        self.validate(&new, Some(current))?;
+        // The server's own doors change what no client may.
+        self.validate(&new, (part != Part::All).then_some(current))?;
         self.tell_not_honoured(&new, Some(current));
         self.check_escalation(&new, Some(current))?;
         self.admit(Operation::Update, Some(&new), Some(current)).await?;
         Ok(new)
     }
 
-    /// An object must be of the kind and in the place that the path names.
-    fn check_identity(&self, object: &Value) -> Result<()> {
+    /// Reads the object as its kind.
+    fn decode(&self, object: &mut Value) -> Result<()> {
+        self.check_kind(object).map_err(|refusal| self.undecodable(object, refusal))?;
+        self.clean(object)
+    }
+
+    /// An object must be of the kind that the path names.
+    fn check_kind(&self, object: &Value) -> Result<()> {
         let (kind, version) = (object::kind(object), object::api_version(object));
         let wanted = self.resource.api_version();
         if self.resource.is_custom() && object.is_object() {
@@ -170,6 +190,11 @@ impl Call {
                 self.resource.kind
             )));
         }
+        Ok(())
+    }
+
+    /// An object must be in the place that the path names.
+    fn check_place(&self, object: &Value) -> Result<()> {
         let namespace = object::namespace(object);
         if self.resource.namespaced && !namespace.is_empty() && namespace != self.target.namespace {
             return Err(Status::bad_request(
@@ -177,14 +202,26 @@ impl Call {
             ));
         }
         let (name, wanted) = (object::name(object), &self.target.name);
-        if name.is_empty() && !wanted.is_empty() {
-            let why = "was undeterminable: name must be provided";
-            return Err(Status::bad_request(format!("the name of the object ({wanted} based on URL) {why}")));
+        if !wanted.is_empty() && name.is_empty() {
+            return Err(Status::bad_request(format!(
+                "the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
+            )));
         }
         if !wanted.is_empty() && name != wanted {
             return Err(Status::bad_request(format!(
                 "the name of the object ({name}) does not match the name on the URL ({wanted})"
             )));
+        }
+        Ok(())
+    }
+
+    /// Some kinds are only ever replaced in a version that the client has seen.
+    fn check_version(&self, object: &Value) -> Result<()> {
+        if self.resource.behaviour.needs_version && object::resource_version(object).is_empty() {
+            let field = "metadata.resourceVersion";
+            let missing = FieldError::invalid(field, &json!(0), "must be specified for an update");
+            let (group, plural) = (&self.resource.group, &self.resource.plural);
+            return Err(Status::invalid(group, plural, object::name(object), &[missing]));
         }
         Ok(())
     }
@@ -256,10 +293,9 @@ impl Call {
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
             metadata.remove(field);
         }
-        match self.resource.behaviour.generation {
-            true => metadata.insert("generation".to_owned(), 1.into()),
-            false => metadata.remove("generation"),
-        };
+        if self.resource.behaviour.generation {
+            metadata.insert("generation".to_owned(), 1.into());
+        }
         Ok(())
     }
 
@@ -298,19 +334,25 @@ impl Call {
     }
 
     /// What a client may not change by a write, whatever it sends.
-    fn keep_system_fields(&self, part: Part, new: &mut Value, current: &Value) -> Result<()> {
-        let uid = object::uid(new);
-        if !uid.is_empty() && uid != object::uid(current) {
-            if self.target.verb == Verb::Patch {
-                let wrong = FieldError::invalid("metadata.uid", &json!(uid), "field is immutable");
-                return Err(self.invalid(&self.target.name, &[wrong]));
-            }
+    fn check_system_fields(&self, new: &Value, current: &Value) -> Result<()> {
+        let (uid, name) = (object::uid(new), &self.target.name);
+        if self.target.verb == Verb::Update && !uid.is_empty() && uid != object::uid(current) {
             let why = format!(
-                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                "StorageError: invalid object, Code: 4, Key: /registry/{}/{}/{name}, ResourceVersion: 0, AdditionalErrorMsg: \
+                 Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+                self.resource.plural,
+                self.target.namespace,
                 object::uid(current)
             );
-            return Err(Status::conflict(self.resource.group_resource(), &self.target.name, &why));
+            return Err(Status::conflict(self.resource.group_resource(), name, &why));
         }
+        let errors = strategy::metadata::changes(new, current);
+        // Kubernetes looks twice.
+        if errors.is_empty() { Ok(()) } else { Err(self.invalid(name, &[errors.clone(), errors].concat())) }
+    }
+
+    /// What stays as it is, whatever a client sends.
+    fn keep_system_fields(&self, part: Part, new: &mut Value, current: &Value) {
         let kept = "name namespace uid creationTimestamp deletionTimestamp deletionGracePeriodSeconds generation \
             resourceVersion";
         object::metadata_mut(new);
@@ -318,12 +360,13 @@ impl Call {
             object::copy_field(&mut new["metadata"], &current["metadata"], field);
         }
         if self.resource.behaviour.gets_address && new["spec"]["type"] != "ExternalName" {
-            for field in ["clusterIP", "clusterIPs"] {
+            for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
                 fill(&mut new["spec"], field, current["spec"][field].clone());
             }
         }
+        object::metadata_mut(new).remove("selfLink");
         if !self.resource.has_status {
-            return Ok(());
+            return;
         }
         match part {
             Part::All => {}
@@ -345,7 +388,6 @@ impl Call {
                 }
             }
         }
-        Ok(())
     }
 
     fn count_generation(&self, part: Part, new: &mut Value, current: &Value) {
@@ -379,6 +421,7 @@ impl Call {
         };
         decoded.map_err(|refusal| self.undecodable(object, refusal))?;
         let unknown = self.prune(object);
+        fill_all(object, &self.resource.blank);
         self.unknown_fields(object, &unknown)
     }
 
@@ -403,10 +446,7 @@ impl Call {
     fn validate(&self, new: &Value, old: Option<&Value>) -> Result<()> {
         let mut errors = Vec::new();
         let name = object::name(new);
-        if old.is_none() {
-            strategy::name::check(name, self.resource.behaviour.name, &mut errors);
-        }
-        strategy::name::check_labels(new, &mut errors);
+        strategy::metadata::validate(new, &self.resource, old.is_none(), &mut errors);
         if let Some(version) = &self.resource.custom {
             errors.extend(version.validate(new, old, self.target.subresource == "status"));
         }
@@ -423,9 +463,7 @@ impl Call {
                     });
                 }
             }
-            if self.is_of("pods") && self.target.subresource.is_empty() {
-                strategy::pod::validate_update(new, old, &mut errors);
-            }
+            (self.resource.behaviour.changes)(new, old, &mut errors);
         }
         if !errors.is_empty() {
             return Err(self.invalid(name, &errors));

@@ -10,7 +10,7 @@ use crate::definitions;
 use crate::discovery::{Served, Subresource};
 use crate::schema;
 use crate::selector::SelectableFields;
-use crate::strategy::{self, claim, deployment, name, not_honoured, pod, rbac, service, webhooks};
+use crate::strategy::{self, claim, data, deployment, not_honoured, pod, rbac, service, webhooks};
 use crate::table::Printer;
 
 /// One row: names, place, and the behaviour that the schema does not say.
@@ -27,14 +27,17 @@ struct Row {
 
 const PLAIN: Behaviour = Behaviour {
     default: strategy::nothing_to_default,
+    begin: strategy::nothing_to_default,
     validate: strategy::nothing_to_validate,
     not_honoured: strategy::nothing_to_tell,
+    changes: strategy::may_change,
     immutable: &[],
     status_keeps: &[],
     name: NameRule::Subdomain,
     generation: false,
     gets_address: false,
     has_account: false,
+    needs_version: false,
     graceful: false,
 };
 pub(super) const COUNTED: Behaviour = Behaviour { generation: true, ..PLAIN };
@@ -80,26 +83,36 @@ const BINDING: Behaviour =
     Behaviour { default: rbac::default_binding, validate: rbac::validate_binding, immutable: &["/roleRef"], ..SEGMENT };
 
 const ROWS: &[Row] = &[
-    row("", "ConfigMap", "configmaps", &["cm"]).acts(Behaviour { validate: name::check_config_keys, ..PLAIN }),
+    row("", "ConfigMap", "configmaps", &["cm"]).acts(Behaviour {
+        validate: data::validate,
+        changes: data::changes,
+        ..PLAIN
+    }),
     row("", "Endpoints", "endpoints", &["ep"]),
-    row("", "Event", "events", &["ev"]),
+    row("", "Event", "events", &["ev"]).acts(Behaviour { validate: strategy::validate_event, ..PLAIN }),
     row("", "Namespace", "namespaces", &["ns"]).cluster().status().acts(Behaviour {
         name: NameRule::Label,
         default: strategy::namespace,
+        begin: strategy::begin_namespace,
         ..PLAIN
     }),
     row("", "Node", "nodes", &["no"]).cluster().status(),
-    row("", "PersistentVolume", "persistentvolumes", &["pv"])
-        .cluster()
-        .status()
-        .acts(Behaviour { default: claim::default_volume, ..PLAIN }),
+    row("", "PersistentVolume", "persistentvolumes", &["pv"]).cluster().status().acts(Behaviour {
+        default: claim::default_volume,
+        begin: claim::begin_volume,
+        ..PLAIN
+    }),
     row("", "PersistentVolumeClaim", "persistentvolumeclaims", &["pvc"]).status().acts(Behaviour {
         default: claim::default,
+        begin: claim::begin,
+        changes: claim::changes,
         validate: claim::validate,
         ..PLAIN
     }),
     row("", "Pod", "pods", &["po"]).status().acts(Behaviour {
         default: pod::default,
+        begin: pod::begin,
+        changes: pod::changes,
         validate: pod::validate,
         status_keeps: &["ownerReferences"],
         not_honoured: not_honoured::of_pod,
@@ -109,12 +122,16 @@ const ROWS: &[Row] = &[
     }),
     row("", "Secret", "secrets", &[]).acts(Behaviour {
         default: strategy::secret,
-        validate: name::check_config_keys,
+        validate: data::validate,
+        changes: data::changes,
+        immutable: &["/type"],
         ..PLAIN
     }),
     row("", "Service", "services", &["svc"]).status().acts(Behaviour {
-        name: NameRule::Label,
+        name: NameRule::LetterLabel,
         default: service::default,
+        begin: service::begin,
+        changes: service::changes,
         validate: service::validate,
         gets_address: true,
         ..PLAIN
@@ -153,7 +170,11 @@ const ROWS: &[Row] = &[
         .cluster()
         .asks(Review::SelfSubjectRules),
     row(AUTHORIZATION, "SubjectAccessReview", "subjectaccessreviews", &[]).cluster().asks(Review::SubjectAccess),
-    row("coordination.k8s.io", "Lease", "leases", &[]),
+    row("coordination.k8s.io", "Lease", "leases", &[]).acts(Behaviour {
+        validate: strategy::validate_lease,
+        needs_version: true,
+        ..PLAIN
+    }),
     row("discovery.k8s.io", "EndpointSlice", "endpointslices", &[]).acts(COUNTED),
     row("events.k8s.io", "Event", "events", &["ev"]),
     row(RBAC, "ClusterRole", "clusterroles", &[]).cluster().acts(ROLE),

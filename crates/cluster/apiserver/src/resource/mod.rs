@@ -68,10 +68,14 @@ pub struct ScalePaths {
 pub struct Behaviour {
     /// Fills what Kubernetes fills, before admission and after it.
     pub default: fn(&mut Value),
+    /// Adds to a new object what admission and the kind's own strategy add, which nobody comes to own.
+    pub begin: fn(&mut Value),
     /// Finds what the schema cannot say.
     pub validate: fn(&Value, &mut Vec<FieldError>),
     /// Names the fields that are set and do nothing here.
     pub not_honoured: fn(&Value) -> Vec<String>,
+    /// Finds what may not have changed: the new object, then the old one.
+    pub changes: fn(&Value, &Value, &mut Vec<FieldError>),
     /// JSON pointers of what may not change once it is set.
     pub immutable: &'static [&'static str],
     /// Fields of `metadata` that a write to status leaves alone; it may change the others.
@@ -84,6 +88,8 @@ pub struct Behaviour {
     pub gets_address: bool,
     /// Acts for a service account of its namespace.
     pub has_account: bool,
+    /// An update must name the version that it changes.
+    pub needs_version: bool,
     /// Deleted in two steps: told first, removed when its keeper says that it has ended.
     pub graceful: bool,
 }
@@ -92,8 +98,10 @@ pub struct Behaviour {
 pub enum NameRule {
     /// A DNS subdomain: most kinds.
     Subdomain,
-    /// A DNS label: namespaces, services.
+    /// A DNS label: namespaces.
     Label,
+    /// A DNS label that begins with a letter: services.
+    LetterLabel,
     /// A path segment: RBAC kinds.
     Segment,
 }
@@ -101,7 +109,7 @@ pub enum NameRule {
 impl Behaviour {
     /// Of every custom kind.
     pub fn custom() -> Self {
-        builtin::COUNTED
+        Self { needs_version: true, ..builtin::COUNTED }
     }
 }
 

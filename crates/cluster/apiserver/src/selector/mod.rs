@@ -7,6 +7,7 @@ mod label_syntax;
 mod labels;
 mod parse;
 
-pub use fields::{FieldSelector, SelectableFields};
 pub(crate) use label_syntax::{label_key_problems, label_value_problems};
+
+pub use fields::{FieldSelector, SelectableFields};
 pub use labels::LabelSelector;

@@ -3,13 +3,43 @@
 use serde_json::{Value, json};
 
 use super::fill::{fill, fill_in};
+use crate::object;
 use crate::status::FieldError;
 
 pub(crate) fn default(object: &mut Value) {
     if let Some(spec) = object.get_mut("spec") {
         fill(spec, "volumeMode", json!("Filesystem"));
     }
+}
+
+/// Held as long as a pod uses it.
+pub(crate) fn begin(object: &mut Value) {
+    let protection = "kubernetes.io/pvc-protection";
+    if !object::finalizers(object).any(|finalizer| finalizer == protection) {
+        let finalizers = object::metadata_mut(object).entry("finalizers").or_insert(json!([]));
+        finalizers.as_array_mut().into_iter().for_each(|list| list.push(protection.into()));
+    }
     fill_in(object, "status", "phase", json!("Pending"));
+}
+
+/// Bound to a volume once, and then only larger.
+pub(crate) fn changes(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+    let fixed = |claim: &Value| {
+        let mut spec = claim["spec"].clone();
+        if old["status"]["phase"] == "Bound" {
+            object::map_mut(&mut spec["resources"]).remove("requests");
+            object::map_mut(&mut spec).remove("volumeAttributesClassName");
+        }
+        if old["spec"].get("volumeName").is_none() {
+            object::map_mut(&mut spec).remove("volumeName");
+        }
+        spec
+    };
+    if fixed(new) != fixed(old) {
+        let why =
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+        errors.push(FieldError::forbidden("spec", why));
+    }
 }
 
 pub(crate) fn default_volume(object: &mut Value) {
@@ -21,6 +51,9 @@ pub(crate) fn default_volume(object: &mut Value) {
             fill(claim, "kind", json!("PersistentVolumeClaim"));
         }
     }
+}
+
+pub(crate) fn begin_volume(object: &mut Value) {
     fill_in(object, "status", "phase", json!("Pending"));
 }
 
@@ -34,8 +67,16 @@ pub(crate) fn validate(object: &Value, errors: &mut Vec<FieldError>) {
     if modes.is_none_or(Vec::is_empty) {
         errors.push(FieldError::required("spec.accessModes", "at least 1 access mode is required"));
     }
-    if object.pointer("/spec/resources/requests/storage").is_none() {
-        errors.push(FieldError::required("spec.resources[storage]", ""));
+    let known = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+    for mode in modes.into_iter().flatten().filter(|mode| !mode.as_str().is_some_and(|mode| known.contains(&mode))) {
+        errors.push(FieldError::not_supported("spec.accessModes", mode, &known));
+    }
+    match object.pointer("/spec/resources/requests/storage") {
+        None => errors.push(FieldError::required("spec.resources[storage]", "")),
+        Some(size) if *size == 0 || *size == "0" => {
+            errors.push(FieldError::invalid("spec.resources[storage]", &json!("0"), "must be greater than zero"));
+        }
+        Some(_) => {}
     }
 }
 

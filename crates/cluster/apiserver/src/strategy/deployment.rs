@@ -50,7 +50,7 @@ fn default_template(spec: &mut Value) {
 pub(crate) fn validate_replica_set(object: &Value, errors: &mut Vec<FieldError>) {
     let spec = object.pointer("/spec").unwrap_or(&Value::Null);
     if let Some(replicas) = spec.get("replicas").filter(|replicas| replicas.as_i64().is_some_and(|count| count < 0)) {
-        errors.push(FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0"));
+        errors.push(FieldError::invalid("spec.replicas", replicas, super::NOT_NEGATIVE));
     }
     validate_selector(object, spec, errors);
     let template = spec.pointer("/template/spec").unwrap_or(&Value::Null);
@@ -61,6 +61,10 @@ pub(crate) fn validate_replica_set(object: &Value, errors: &mut Vec<FieldError>)
             errors.push(FieldError::not_supported(field, policy, &["Always"]));
         }
         _ => {}
+    }
+    if let Some(seconds) = spec.get("minReadySeconds").filter(|seconds| seconds.as_i64().is_some_and(|count| count < 0))
+    {
+        errors.push(FieldError::invalid("spec.minReadySeconds", seconds, super::NOT_NEGATIVE));
     }
 }
 

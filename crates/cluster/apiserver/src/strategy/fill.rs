@@ -20,6 +20,16 @@ pub(crate) fn fill_in(object: &mut Value, part: &str, field: &str, default: Valu
     }
 }
 
+/// Sets everything that is absent, at any depth.
+pub(crate) fn fill_all(object: &mut Value, defaults: &Value) {
+    for (field, default) in defaults.as_object().into_iter().flatten() {
+        match object.get_mut(field) {
+            Some(present) => fill_all(present, default),
+            None => fill(object, field, default.clone()),
+        }
+    }
+}
+
 /// The items of the list at a pointer; none if there is no list.
 pub(crate) fn each<'a>(object: &'a mut Value, pointer: &str) -> impl Iterator<Item = &'a mut Value> {
     object.pointer_mut(pointer).and_then(Value::as_array_mut).into_iter().flatten()

@@ -4,8 +4,10 @@
 //! Everything is a plain function on untyped JSON that was already checked against the schema, and idempotent.
 
 pub(crate) mod claim;
+pub(crate) mod data;
 pub(crate) mod deployment;
 pub(crate) mod fill;
+pub(crate) mod metadata;
 pub(crate) mod name;
 pub(crate) mod not_honoured;
 pub(crate) mod pod;
@@ -24,22 +26,44 @@ pub(crate) fn nothing_to_default(_: &mut Value) {}
 pub(crate) fn nothing_to_tell(_: &Value) -> Vec<String> {
     Vec::new()
 }
+pub(crate) fn may_change(_: &Value, _: &Value, _: &mut Vec<FieldError>) {}
 
 pub(crate) fn nothing_to_validate(_: &Value, _: &mut Vec<FieldError>) {}
 
-/// A namespace carries its own name as a label, so that selectors can name it, and is Active until it is deleted.
+/// A namespace carries its own name as a label, so that selectors can name it.
 pub(crate) fn namespace(object: &mut Value) {
     let name = object::name(object).to_owned();
     let labels = object::metadata_mut(object).entry("labels").or_insert(json!({}));
     if !name.is_empty() {
         object::map_mut(labels).insert("kubernetes.io/metadata.name".to_owned(), name.into());
     }
-    // Only once: what is gone of the finalizers later is done.
-    if object.pointer("/status/phase").is_none() {
-        fill_in(object, "spec", "finalizers", json!(["kubernetes"]));
-        fill_in(object, "status", "phase", json!("Active"));
+}
+
+/// It is Active until it is deleted, and then held until everything in it is gone.
+pub(crate) fn begin_namespace(object: &mut Value) {
+    fill_in(object, "spec", "finalizers", json!(["kubernetes"]));
+    fill_in(object, "status", "phase", json!("Active"));
+}
+
+pub(crate) fn validate_lease(object: &Value, errors: &mut Vec<FieldError>) {
+    let least = [("leaseDurationSeconds", 1, "must be greater than 0"), ("leaseTransitions", 0, NOT_NEGATIVE)];
+    for (field, least, detail) in least {
+        let value = &object["spec"][field];
+        if value.as_i64().is_some_and(|number| number < least) {
+            errors.push(FieldError::invalid(format!("spec.{field}"), value, detail));
+        }
     }
 }
+
+/// What an event is about is in its own namespace.
+pub(crate) fn validate_event(object: &Value, errors: &mut Vec<FieldError>) {
+    let about = &object["involvedObject"]["namespace"];
+    if about.as_str().is_some_and(|about| about != object::namespace(object)) {
+        errors.push(FieldError::invalid("involvedObject.namespace", about, "does not match event.namespace"));
+    }
+}
+
+pub(crate) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
 /// `stringData` is a way to write: it becomes `data` and is never stored.
 pub(crate) fn secret(object: &mut Value) {
@@ -75,6 +99,7 @@ mod tests {
     fn a_namespace_is_active_held_by_its_finalizer_and_named_by_a_label() {
         let mut object = json!({"metadata": {"name": "shop"}});
         namespace(&mut object);
+        begin_namespace(&mut object);
         assert_eq!(object["metadata"]["labels"], json!({"kubernetes.io/metadata.name": "shop"}));
         assert_eq!(
             (&object["spec"]["finalizers"][0], &object["status"]["phase"]),

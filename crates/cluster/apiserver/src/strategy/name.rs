@@ -10,44 +10,18 @@ use crate::status::FieldError;
 pub(crate) const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
-const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
-
-/// Keys of ConfigMaps and Secrets become names of files and of variables.
-pub(crate) fn check_config_keys(object: &Value, errors: &mut Vec<FieldError>) {
-    let keys = |list: &str| object.get(list).and_then(Value::as_object).into_iter().flatten().map(|(key, _)| key);
-    for (list, other) in [("data", "binaryData"), ("binaryData", "data")] {
-        for key in keys(list) {
-            let mut refuse =
-                |detail: &str| errors.push(FieldError::invalid(format!("{list}[{key}]"), &json!(key), detail));
-            if key.len() > 253 {
-                refuse("must be no more than 253 characters");
-            }
-            if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
-                refuse(CONFIG_KEY);
-            } else if key == "." || key == ".." {
-                refuse(&format!("must not be '{key}'"));
-            } else if key.starts_with("..") {
-                refuse("must not start with '..'");
-            }
-            if list == "data" && object.get(other).is_some_and(|other| other.get(key).is_some()) {
-                refuse("duplicate of key present in binaryData");
-            }
-        }
-    }
-}
-
-/// Checks `metadata.name` by the rule of its kind.
-pub(crate) fn check(name: &str, rule: NameRule, errors: &mut Vec<FieldError>) {
-    check_at("metadata.name", name, rule, errors);
-}
-
 pub(crate) fn is_subdomain(name: &str) -> bool {
     name.split('.').all(is_label)
 }
 
-/// Checks a name that stands elsewhere.
-pub(crate) fn check_at(at: &str, name: &str, rule: NameRule, errors: &mut Vec<FieldError>) {
-    let mut refuse = |detail: &str| errors.push(FieldError::invalid(at, &json!(name), detail));
+const LETTER_LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+
+/// Checks a name by the rule of its kind. A stem (`metadata.generateName`) may end in a dash.
+pub(crate) fn check(field: &str, name: &str, rule: NameRule, errors: &mut Vec<FieldError>) {
+    let mut refuse = |detail: &str| errors.push(FieldError::invalid(field, &json!(name), detail));
+    let stem = name.strip_suffix('-').filter(|_| field.ends_with("generateName"));
+    let checked = stem.map_or(name.to_owned(), |stem| format!("{stem}a"));
+    let name = checked.as_str();
     match rule {
         NameRule::Subdomain => {
             if name.len() > 253 {
@@ -57,12 +31,18 @@ pub(crate) fn check_at(at: &str, name: &str, rule: NameRule, errors: &mut Vec<Fi
                 refuse(SUBDOMAIN);
             }
         }
-        NameRule::Label => {
+        NameRule::Label | NameRule::LetterLabel => {
             if name.len() > 63 {
                 refuse("must be no more than 63 characters");
             }
-            if !is_label(name) {
-                refuse(LABEL);
+            let begins = rule == NameRule::Label || name.starts_with(|first: char| first.is_ascii_lowercase());
+            if !begins || !is_label(name) {
+                let dots = rule == NameRule::Label && name.split('.').all(is_label);
+                refuse(match rule {
+                    NameRule::Label if dots => "must not contain dots",
+                    NameRule::Label => LABEL,
+                    _ => LETTER_LABEL,
+                });
             }
         }
         NameRule::Segment => match name {
@@ -102,7 +82,7 @@ mod tests {
 
     fn refused(name: &str, rule: NameRule) -> bool {
         let mut errors = Vec::new();
-        check(name, rule, &mut errors);
+        check("metadata.name", name, rule, &mut errors);
         !errors.is_empty()
     }
 

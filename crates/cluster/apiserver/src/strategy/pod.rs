@@ -4,15 +4,26 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::fill::{each, fill};
+use super::fill::{each, fill, fill_in};
+use super::name;
 use crate::object;
+use crate::resource::NameRule;
 use crate::status::FieldError;
 
 pub(crate) fn default(pod: &mut Value) {
     if let Some(spec) = pod.get_mut("spec") {
         default_spec(spec);
         fill(spec, "enableServiceLinks", json!(true));
-        // What admission adds to pods, and to pods alone.
+    }
+    for condition in each(pod, "/status/conditions") {
+        fill(condition, "lastProbeTime", Value::Null);
+        fill(condition, "lastTransitionTime", Value::Null);
+    }
+}
+
+/// What admission adds to pods, and to pods alone, and how a pod begins.
+pub(crate) fn begin(pod: &mut Value) {
+    if let Some(spec) = pod.get_mut("spec") {
         fill(spec, "serviceAccountName", json!("default"));
         let account = spec["serviceAccountName"].clone();
         fill(spec, "serviceAccount", account);
@@ -25,11 +36,8 @@ pub(crate) fn default(pod: &mut Value) {
         fill(spec, "tolerations", json!([tolerated("not-ready"), tolerated("unreachable")]));
     }
     let class = quality(pod.pointer("/spec").unwrap_or(&Value::Null));
-    fill(pod, "status", json!({}));
-    if let Some(status) = pod.get_mut("status") {
-        fill(status, "phase", json!("Pending"));
-        fill(status, "qosClass", json!(class));
-    }
+    fill_in(pod, "status", "phase", json!("Pending"));
+    fill_in(pod, "status", "qosClass", json!(class));
 }
 
 /// The defaults of a pod's spec, in a template too.
@@ -163,7 +171,7 @@ pub(crate) fn validate(pod: &Value, errors: &mut Vec<FieldError>) {
 }
 
 /// What of a pod may still change once it is made: its images, its deadline, and tolerations are added.
-pub(crate) fn validate_update(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+pub(crate) fn changes(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     const FORBIDDEN: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
         `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
         tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
@@ -209,7 +217,13 @@ pub(crate) fn validate_spec(spec: &Value, at: &str, errors: &mut Vec<FieldError>
             if at == "spec" { "cannot be set on create" } else { "ephemeral containers not allowed in pod template" };
         errors.push(FieldError::forbidden(format!("{at}.ephemeralContainers"), why));
     }
-    let volumes: BTreeSet<&str> = list("volumes").iter().map(|volume| object::text(volume, "/name")).collect();
+    let mut volumes = BTreeSet::new();
+    for (index, volume) in list("volumes").iter().enumerate() {
+        let name = object::text(volume, "/name");
+        if !volumes.insert(name) {
+            errors.push(FieldError::duplicate(format!("{at}.volumes[{index}].name"), &json!(name)));
+        }
+    }
     let mut names = BTreeSet::new();
     for kind in ["initContainers", "containers"] {
         for (index, container) in list(kind).iter().enumerate() {
@@ -217,18 +231,33 @@ pub(crate) fn validate_spec(spec: &Value, at: &str, errors: &mut Vec<FieldError>
             match object::text(container, "/name") {
                 "" => errors.push(FieldError::required(format!("{here}.name"), "")),
                 name if !names.insert(name) => errors.push(FieldError::duplicate(format!("{here}.name"), &json!(name))),
-                _ => {}
+                name => name::check(&format!("{here}.name"), name, NameRule::Label, errors),
             }
             if object::text(container, "/image").is_empty() {
                 errors.push(FieldError::required(format!("{here}.image"), ""));
             }
-            let mounts = container.get("volumeMounts").and_then(Value::as_array).into_iter().flatten();
-            for (index, mount) in mounts.enumerate() {
+            for (index, port) in object::list(container, "/ports").iter().enumerate() {
+                let (field, port) = (format!("{here}.ports[{index}].containerPort"), &port["containerPort"]);
+                match port.as_i64() {
+                    None | Some(0) => errors.push(FieldError::required(field, "")),
+                    Some(1..=65535) => {}
+                    Some(_) => errors.push(FieldError::invalid(field, port, "must be between 1 and 65535, inclusive")),
+                }
+            }
+            for (index, variable) in object::list(container, "/env").iter().enumerate() {
+                if object::text(variable, "/name").is_empty() {
+                    errors.push(FieldError::required(format!("{here}.env[{index}].name"), ""));
+                }
+            }
+            for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+                if let Some(probed) = container.get(probe) {
+                    validate_probe(probed, &format!("{here}.{probe}"), errors);
+                }
+            }
+            for (index, mount) in object::list(container, "/volumeMounts").iter().enumerate() {
                 let name = object::text(mount, "/name");
                 if !volumes.contains(name) {
-                    let field = format!("{here}.volumeMounts[{index}].name");
-                    let detail = format!("Not found: {}", json!(name));
-                    errors.push(FieldError { kind: crate::status::FieldErrorKind::Invalid, field, detail });
+                    errors.push(FieldError::not_found(format!("{here}.volumeMounts[{index}].name"), &json!(name)));
                 }
             }
         }
@@ -237,6 +266,16 @@ pub(crate) fn validate_spec(spec: &Value, at: &str, errors: &mut Vec<FieldError>
     if !matches!(policy.as_str(), Some("Always" | "OnFailure" | "Never")) {
         let field = format!("{at}.restartPolicy");
         errors.push(FieldError::not_supported(field, policy, &["Always", "OnFailure", "Never"]));
+    }
+}
+
+fn validate_probe(probe: &Value, at: &str, errors: &mut Vec<FieldError>) {
+    if ["exec", "httpGet", "tcpSocket", "grpc"].iter().all(|handler| probe.get(handler).is_none()) {
+        errors.push(FieldError::required(at, "must specify a handler type"));
+    }
+    let numbers = "initialDelaySeconds timeoutSeconds periodSeconds successThreshold failureThreshold";
+    for number in numbers.split(' ').filter(|number| probe[*number].as_i64().is_some_and(|value| value < 0)) {
+        errors.push(FieldError::invalid(format!("{at}.{number}"), &probe[number], super::NOT_NEGATIVE));
     }
 }
 
@@ -258,7 +297,11 @@ mod tests {
     fn a_pod_is_filled_once_and_a_second_time_changes_nothing() {
         let mut pod = json!({"spec": {"containers": [{"name": "a", "image": "host", "livenessProbe": {"httpGet": {"port": 1}}}],
                                       "volumes": [{"name": "v"}]}});
-        default(&mut pod);
+        let fill = |pod: &mut Value| {
+            default(pod);
+            begin(pod);
+        };
+        fill(&mut pod);
         assert_eq!(
             pod["spec"]["containers"][0]["livenessProbe"]["httpGet"],
             json!({"port": 1, "path": "/", "scheme": "HTTP"})
@@ -266,7 +309,7 @@ mod tests {
         assert_eq!(pod["spec"]["volumes"][0]["emptyDir"], json!({}));
         assert_eq!(pod["status"], json!({"phase": "Pending", "qosClass": "BestEffort"}));
         let once = pod.clone();
-        default(&mut pod);
+        fill(&mut pod);
         assert_eq!(pod, once);
     }
 
@@ -296,7 +339,7 @@ mod tests {
         let refused = |change: fn(&mut Value)| {
             let (mut new, mut errors) = (old.clone(), Vec::new());
             change(&mut new["spec"]);
-            validate_update(&new, &old, &mut errors);
+            changes(&new, &old, &mut errors);
             errors.iter().map(ToString::to_string).collect::<Vec<_>>().join(";")
         };
         for change in [

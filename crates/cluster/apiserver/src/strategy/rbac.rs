@@ -73,7 +73,7 @@ pub(crate) fn validate_binding(binding: &Value, errors: &mut Vec<FieldError>) {
     }
     match object::text(role, "/name") {
         "" => errors.push(FieldError::required("roleRef.name", "")),
-        name => name::check_at("roleRef.name", name, crate::resource::NameRule::Segment, errors),
+        name => name::check("roleRef.name", name, crate::resource::NameRule::Segment, errors),
     }
     for (index, subject) in object::list(binding, "/subjects").iter().enumerate() {
         let at = |field: &str| format!("subjects[{index}].{field}");

@@ -9,10 +9,8 @@ pub(crate) fn default(object: &mut Value) {
     if let Some(spec) = object.get_mut("spec") {
         fill(spec, "type", json!("ClusterIP"));
         fill(spec, "sessionAffinity", json!("None"));
-        fill(spec, "internalTrafficPolicy", json!("Cluster"));
         if spec["type"] != "ExternalName" {
-            fill(spec, "ipFamilies", json!(["IPv4"]));
-            fill(spec, "ipFamilyPolicy", json!("SingleStack"));
+            fill(spec, "internalTrafficPolicy", json!("Cluster"));
         }
         for port in each(spec, "/ports") {
             fill(port, "protocol", json!("TCP"));
@@ -21,6 +19,21 @@ pub(crate) fn default(object: &mut Value) {
         }
     }
     fill_in(object, "status", "loadBalancer", json!({}));
+}
+
+pub(crate) fn begin(object: &mut Value) {
+    if let Some(spec) = object.get_mut("spec").filter(|spec| spec["type"] != "ExternalName") {
+        fill(spec, "ipFamilies", json!(["IPv4"]));
+        fill(spec, "ipFamilyPolicy", json!("SingleStack"));
+    }
+}
+
+/// An address stays as long as the service has one.
+pub(crate) fn changes(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+    let (before, after) = (&old["spec"]["clusterIP"], &new["spec"]["clusterIP"]);
+    if new["spec"]["type"] != "ExternalName" && old["spec"]["type"] != "ExternalName" && before != after {
+        errors.push(FieldError::invalid("spec.clusterIPs[0]", &json!([after]), "may not change once set"));
+    }
 }
 
 pub(crate) fn validate(object: &Value, errors: &mut Vec<FieldError>) {
@@ -35,13 +48,26 @@ pub(crate) fn validate(object: &Value, errors: &mut Vec<FieldError>) {
         if ports.len() > 1 && port.get("name").is_none() {
             errors.push(FieldError::required(format!("{at}.name"), ""));
         }
-        if !port["port"].as_i64().is_some_and(|number| (1..=65535).contains(&number)) {
-            errors.push(FieldError::invalid(
-                format!("{at}.port"),
-                &port["port"],
-                "must be between 1 and 65535, inclusive",
-            ));
+        let name = &port["name"];
+        if !name.is_null() && ports[..index].iter().any(|other| other["name"] == *name) {
+            errors.push(FieldError::duplicate(format!("{at}.name"), name));
         }
+        let is_port = |value: &Value| value.as_i64().is_some_and(|number| (1..=65535).contains(&number));
+        let out_of_range = "must be between 1 and 65535, inclusive";
+        if !is_port(&port["port"]) {
+            errors.push(FieldError::invalid(format!("{at}.port"), &port["port"], out_of_range));
+        }
+        if !matches!(port["protocol"].as_str(), None | Some("SCTP" | "TCP" | "UDP")) {
+            let known = ["SCTP", "TCP", "UDP"];
+            errors.push(FieldError::not_supported(format!("{at}.protocol"), &port["protocol"], &known));
+        }
+        if port["targetPort"].is_number() && !is_port(&port["targetPort"]) {
+            errors.push(FieldError::invalid(format!("{at}.targetPort"), &port["targetPort"], out_of_range));
+        }
+    }
+    let types = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+    if spec["type"].as_str().is_some_and(|kind| !types.contains(&kind)) {
+        errors.push(FieldError::not_supported("spec.type", &spec["type"], &types));
     }
 }
 
