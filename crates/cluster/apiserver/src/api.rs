@@ -347,7 +347,8 @@ fn check_place(target: &Target, resource: &Resource) -> Result<()> {
         return if misplaced || (inside && !resource.namespaced) { Err(Status::no_such_page()) } else { Ok(()) };
     }
     let no_status = target.subresource == "status" && !resource.has_status;
-    if (inside && !resource.namespaced) || (outside && !target.name.is_empty()) || no_status {
+    let no_name = (outside || resource.review.is_some()) && !target.name.is_empty();
+    if (inside && !resource.namespaced) || no_name || no_status {
         return Err(Status::no_such_path());
     }
     let needs_namespace = matches!(target.verb, Verb::Create | Verb::DeleteCollection);

@@ -217,7 +217,7 @@ fn subresources_columns_and_selectable_fields_are_checked() {
                 "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.",
             )],
         ),
-        (selectable(&["spec.color"]), vec![invalid("spec.color", "is an invalid path: does not refer to a valid field")]),
+        (selectable(&["spec.color"]), vec![invalid("spec.color", "is an invalid path: expected [ or . but got: spec")]),
         (selectable(&[".spec.color[0]"]), vec![invalid(".spec.color[0]", "is an invalid path: array notation is not allowed")]),
         (
             selectable(&[".spec.color", ".spec.color"]),

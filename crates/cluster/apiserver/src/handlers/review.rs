@@ -13,9 +13,6 @@ use crate::status::{Result, Status};
 
 impl Call {
     pub(super) fn review(&self, review: Review) -> Result<Response<Body>> {
-        if !self.target.name.is_empty() {
-            return Err(Status::no_such_path());
-        }
         if self.target.verb != Verb::Create {
             return Err(Status::method_not_allowed());
         }

@@ -196,7 +196,8 @@ fn what_an_update_leaves_alone_is_not_checked_again() {
     assert_eq!(schema.validate(&new, Some(&old)), []);
     new["spec"]["name"] = json!("ALSO");
     assert_eq!(schema.validate(&new, Some(&old)).len(), 1);
-    assert_eq!(schema.validate(&old, None).len(), 4);
+    // Of a text only the first that is wrong is told.
+    assert_eq!(schema.validate(&old, None).len(), 3);
 }
 
 #[test]
