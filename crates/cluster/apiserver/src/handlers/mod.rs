@@ -84,6 +84,9 @@ impl Call {
         if let Some(warning) = self.resource.custom.as_ref().and_then(|version| version.deprecation.as_ref()) {
             self.warn(warning);
         }
+        if self.is_of("endpoints") {
+            self.warn("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice");
+        }
         let verb = self.target.verb;
         if !self.target.subresource.is_empty() && self.subresource_verbs().is_none() {
             return Err(match self.resource.is_custom() {
