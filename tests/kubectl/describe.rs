@@ -6,7 +6,7 @@ use boathook_tests::Ctx;
 use crate::{
     boats::Boats,
     kubectl::{Kubectl, has},
-    manifests::{BUSYBOX, IDLE, config_map, deployment, pod},
+    manifests::{BUSYBOX, IDLE, claim, config_map, deployment, pod},
 };
 
 pub(crate) async fn a_pod_is_described_with_its_containers_and_events(ctx: Ctx) -> Result<()> {
@@ -166,7 +166,7 @@ pub(crate) async fn the_node_is_described_with_its_pods(ctx: Ctx) -> Result<()> 
 
 pub(crate) async fn a_claim_is_described_with_who_uses_it(ctx: Ctx) -> Result<()> {
     let kubectl = Kubectl::new(&ctx)?;
-    kubectl.apply("apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 64Mi}}}\n").await?;
+    kubectl.apply(&claim("data")).await?;
     kubectl
         .apply(
             &(pod("box", IDLE)
@@ -224,6 +224,35 @@ pub(crate) async fn a_claim_is_described_with_who_uses_it(ctx: Ctx) -> Result<()
     )
 }
 
+pub(crate) async fn a_snapshot_is_shown_with_what_it_is_of(ctx: Ctx) -> Result<()> {
+    let kubectl = Kubectl::new(&ctx)?;
+    kubectl.apply(&claim("data")).await?;
+    kubectl.ok("wait --for=jsonpath={.status.phase}=Bound pvc/data").await?;
+    kubectl
+        .apply(
+            "apiVersion: snapshot.storage.k8s.io/v1\nkind: VolumeSnapshot\nmetadata: {name: cut}\n\
+             spec: {source: {persistentVolumeClaimName: data}}\n",
+        )
+        .await?;
+    kubectl.ok("wait --for=jsonpath={.status.readyToUse}=true volumesnapshot/cut").await?;
+    let content = kubectl.read("vs/cut", "{.status.boundVolumeSnapshotContentName}").await?;
+    let class = kubectl.read("vs/cut", "{.spec.volumeSnapshotClassName}").await?;
+    let table = kubectl.ok("get vs").await?;
+    let head =
+        "NAME READYTOUSE SOURCEPVC SOURCESNAPSHOTCONTENT RESTORESIZE SNAPSHOTCLASS SNAPSHOTCONTENT CREATIONTIME AGE\n";
+    has(&table, &[head, "cut true data ", &format!(" 64Mi {class} {content} ")])?;
+    let contents = kubectl.ok(&format!("get vsc {content}")).await?;
+    has(
+        &contents,
+        &[
+            "READYTOUSE RESTORESIZE DELETIONPOLICY DRIVER VOLUMESNAPSHOTCLASS VOLUMESNAPSHOT VOLUMESNAPSHOTNAMESPACE AGE\n",
+        ],
+    )?;
+    has(&contents, &["true 67108864 Delete ", &format!(" {class} cut {} ", kubectl.namespace())])?;
+    has(&kubectl.ok("get vsclass").await?, &["NAME DRIVER DELETIONPOLICY AGE\n", &class, " Delete "])?;
+    has(&kubectl.ok("describe vs cut").await?, &["Kind: VolumeSnapshot\n", "Ready To Use: true\n"])
+}
+
 pub(crate) async fn a_service_is_described_with_its_endpoints(ctx: Ctx) -> Result<()> {
     let kubectl = Kubectl::new(&ctx)?;
     kubectl.apply(&pod("box", IDLE)).await?;
@@ -260,7 +289,10 @@ pub(crate) async fn a_service_is_described_with_its_endpoints(ctx: Ctx) -> Resul
             "app=box",
         ],
     )?;
-    has(&kubectl.ok("get endpointslices").await?, &["ADDRESSTYPE   PORTS   ENDPOINTS", "IPv4          8080", &ip])
+    has(&kubectl.ok("get endpointslices").await?, &["ADDRESSTYPE   PORTS   ENDPOINTS", "IPv4          8080", &ip])?;
+    let old = kubectl.run("get endpoints door", None).await?;
+    has(&old.stderr, &["Warning: v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice\n"])?;
+    has(&old.success()?, &["NAME ENDPOINTS AGE\n", &format!("door {ip}:8080 ")])
 }
 
 pub(crate) async fn namespaces_and_small_objects_are_described(ctx: Ctx) -> Result<()> {

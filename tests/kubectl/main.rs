@@ -77,6 +77,7 @@ fn main() -> ExitCode {
         describe::a_deployment_is_described_with_its_sets_and_events,
         describe::the_node_is_described_with_its_pods,
         describe::a_claim_is_described_with_who_uses_it,
+        describe::a_snapshot_is_shown_with_what_it_is_of,
         describe::a_service_is_described_with_its_endpoints,
         describe::namespaces_and_small_objects_are_described,
         delete::a_finalizer_holds_an_object_until_it_is_taken_off,

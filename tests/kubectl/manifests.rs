@@ -60,6 +60,17 @@ spec:
     )
 }
 
+/// An empty volume of 64 MiB.
+pub(crate) fn claim(name: &str) -> String {
+    format!(
+        "apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {{name: {name}}}
+spec: {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 64Mi}}}}}}
+"
+    )
+}
+
 /// A ConfigMap with these lines of `data`.
 pub(crate) fn config_map(name: &str, data: &[(&str, &str)]) -> String {
     let data: String = data.iter().map(|(key, value)| format!("  {key}: {value:?}\n")).collect();

@@ -1,4 +1,4 @@
-//! Volumes, claims, storage classes and CSI.
+//! Volumes, claims, storage classes, snapshots and CSI.
 
 use serde_json::Value;
 
@@ -102,3 +102,37 @@ pub(super) const ATTACHMENT: &[BuiltInColumn] = &[
     boolean("Attached", "/status/attached"),
     AGE,
 ];
+
+pub(super) const SNAPSHOT: &[BuiltInColumn] = &[
+    NAME,
+    READY_TO_USE,
+    text("SourcePVC", "/spec/source/persistentVolumeClaimName"),
+    text("SourceSnapshotContent", "/spec/source/volumeSnapshotContentName"),
+    text("RestoreSize", "/status/restoreSize"),
+    text("SnapshotClass", "/spec/volumeSnapshotClassName"),
+    text("SnapshotContent", "/status/boundVolumeSnapshotContentName"),
+    made("CreationTime", |snapshot, now| match object::text(snapshot, "/status/creationTime") {
+        "" => Value::Null,
+        time => crate::time::age(time, now).into(),
+    }),
+    AGE,
+];
+
+pub(super) const SNAPSHOT_CONTENT: &[BuiltInColumn] = &[
+    NAME,
+    READY_TO_USE,
+    made("RestoreSize", |content, _| content.pointer("/status/restoreSize").cloned().unwrap_or_default()),
+    text("DeletionPolicy", "/spec/deletionPolicy"),
+    text("Driver", "/spec/driver"),
+    text("VolumeSnapshotClass", "/spec/volumeSnapshotClassName"),
+    text("VolumeSnapshot", "/spec/volumeSnapshotRef/name"),
+    text("VolumeSnapshotNamespace", "/spec/volumeSnapshotRef/namespace"),
+    AGE,
+];
+
+pub(super) const SNAPSHOT_CLASS: &[BuiltInColumn] =
+    &[NAME, text("Driver", "/driver"), text("DeletionPolicy", "/deletionPolicy"), AGE];
+
+/// Empty until it is known.
+const READY_TO_USE: BuiltInColumn =
+    made("ReadyToUse", |object, _| object.pointer("/status/readyToUse").cloned().unwrap_or_default()).called("boolean");
