@@ -13,6 +13,7 @@ use super::list::Selector;
 use crate::accept::Form;
 use crate::answer::{self, Body};
 use crate::metadata_only;
+use crate::object;
 use crate::status::{Result, Status};
 use crate::store::{Event, EventKind, WatchError, Watcher};
 
@@ -20,6 +21,8 @@ use crate::store::{Event, EventKind, WatchError, Watcher};
 const DEFAULT_LIFE: Duration = Duration::from_secs(30 * 60);
 /// How often a client that asked for it is told the version that it has reached.
 const BOOKMARK: Duration = Duration::from_secs(60);
+/// And once more before a watch ends, so that the next one begins where this one was.
+const BEFORE_THE_END: Duration = Duration::from_secs(2);
 
 /// A watch under way.
 struct Watching {
@@ -81,7 +84,7 @@ impl Call {
             first,
             end: now + life,
             bookmarks,
-            next_bookmark: now + BOOKMARK,
+            next_bookmark: (now + BOOKMARK).min((now + life).checked_sub(BEFORE_THE_END).unwrap_or(now).max(now)),
             over: false,
             fresh,
         };
@@ -108,7 +111,7 @@ impl Call {
     }
 
     fn bookmark(&self, revision: u64, annotations: Option<Value>) -> Bytes {
-        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata = json!({"resourceVersion": revision.to_string()});
         if let Some(annotations) = annotations {
             metadata["annotations"] = annotations;
         }
@@ -139,7 +142,9 @@ impl Watching {
                 }
                 Err(_) if Instant::now() >= self.end => self.over = true,
                 Err(_) => {
-                    self.next_bookmark = Instant::now() + BOOKMARK;
+                    let now = Instant::now();
+                    let last = self.end.checked_sub(BEFORE_THE_END).filter(|last| *last > now).unwrap_or(self.end);
+                    self.next_bookmark = (now + BOOKMARK).min(last);
                     return Some(self.call.bookmark(self.watcher.position(), None));
                 }
             }
@@ -160,7 +165,17 @@ impl Watching {
             (true, false) => "DELETED",
             (false, false) => return None,
         };
-        Some(self.call.event(kind, &event.object, std::mem::take(&mut self.fresh)))
+        let is_first = std::mem::take(&mut self.fresh);
+        // What ceases to match is shown as it was when it still did.
+        match event.previous.as_ref().filter(|_| kind == "DELETED" && event.kind != EventKind::Deleted) {
+            Some(previous) => {
+                let mut last = Value::clone(previous);
+                let version = object::resource_version(&event.object).to_owned();
+                object::metadata_mut(&mut last).insert("resourceVersion".to_owned(), version.into());
+                Some(self.call.event(kind, &last, is_first))
+            }
+            None => Some(self.call.event(kind, &event.object, is_first)),
+        }
     }
 }
 
