@@ -90,8 +90,9 @@ impl Call {
             Some(_) | None => None,
         };
         let mut told = json!(sent);
-        told["kind"] = "DeleteOptions".into();
-        told["apiVersion"] = "meta.k8s.io/v1".into();
+        let standard = self.options("DeleteOptions");
+        object::map_mut(&mut told).remove("dryRun");
+        object::map_mut(&mut told).extend(object::fields(&standard, "").map(|(key, value)| (key.clone(), value.clone())));
         let conditions = sent.preconditions.unwrap_or_default();
         Ok(Options {
             sent: told,
