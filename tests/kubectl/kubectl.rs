@@ -91,6 +91,19 @@ impl Kubectl {
         self.ctx.poll_until(DEADLINE, what, look).await
     }
 
+    /// Runs the command again and again until its output has all of these parts: of what several programs write, the
+    /// last is written at no certain time.
+    pub(crate) async fn shows(&self, line: &str, parts: &[&str]) -> Result<String> {
+        let look = async || {
+            let outcome = self.run(line, None).await?;
+            Ok(match has(&outcome.stdout, parts) {
+                Ok(()) => Look::Done(outcome.stdout),
+                Err(missing) => Look::NotYet(format!("{missing}\n--- stderr\n{}", outcome.stderr)),
+            })
+        };
+        self.ctx.poll_until(DEADLINE, &format!("`kubectl {line}` shows all that it should"), look).await
+    }
+
     /// Runs a command to its end, whatever that is.
     pub(crate) async fn run(&self, line: &str, stdin: Option<&[u8]>) -> Result<Outcome> {
         timeout(DEADLINE, self.finish(line, stdin))
