@@ -92,7 +92,8 @@ impl Call {
         let mut told = json!(sent);
         let standard = self.options("DeleteOptions");
         object::map_mut(&mut told).remove("dryRun");
-        object::map_mut(&mut told).extend(object::fields(&standard, "").map(|(key, value)| (key.clone(), value.clone())));
+        object::map_mut(&mut told)
+            .extend(object::fields(&standard, "").map(|(key, value)| (key.clone(), value.clone())));
         let conditions = sent.preconditions.unwrap_or_default();
         Ok(Options {
             sent: told,
