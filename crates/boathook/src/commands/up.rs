@@ -27,6 +27,7 @@ pub(crate) struct Up {
 
 impl Up {
     pub(crate) fn run(self) -> Result<ExitCode> {
+        boathook::log::to_stderr();
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         runtime.context("failed to start")?.block_on(self.serve())
     }

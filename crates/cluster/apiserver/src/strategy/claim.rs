@@ -30,8 +30,9 @@ pub(crate) fn changes(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
             object::map_mut(&mut spec["resources"]).remove("requests");
             object::map_mut(&mut spec).remove("volumeAttributesClassName");
         }
-        if old["spec"].get("volumeName").is_none() {
-            object::map_mut(&mut spec).remove("volumeName");
+        // Set once: by who binds it, and for a claim without a class by who knows the default one.
+        for field in ["volumeName", "storageClassName"].into_iter().filter(|field| old["spec"].get(field).is_none()) {
+            object::map_mut(&mut spec).remove(field);
         }
         spec
     };
@@ -83,6 +84,19 @@ pub(crate) fn validate(object: &Value, errors: &mut Vec<FieldError>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_claim_is_bound_and_given_a_class_once() {
+        let told = |new: Value, old: Value| {
+            let mut errors = Vec::new();
+            changes(&json!({ "spec": new }), &json!({ "spec": old }), &mut errors);
+            errors.len()
+        };
+        let bound = json!({"volumeName": "a", "storageClassName": "local"});
+        assert_eq!(told(bound.clone(), json!({})), 0);
+        assert_eq!(told(json!({"volumeName": "b", "storageClassName": "local"}), bound.clone()), 1);
+        assert_eq!(told(json!({"volumeName": "a", "storageClassName": "other"}), bound), 1);
+    }
 
     #[test]
     fn a_claim_without_size_and_mode_is_told_both() {
