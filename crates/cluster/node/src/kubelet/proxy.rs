@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt, future};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::runtime::reflector::{self, Store};
@@ -34,6 +34,11 @@ pub(super) async fn run(client: Client) {
     let mut changes = futures::stream::select(watched_services.map(drop).boxed(), watched_slices.map(drop).boxed());
     let mut ports: HashMap<SocketAddr, (Backends, JoinSet<()>)> = HashMap::new();
     while changes.next().await.is_some() {
+        // Until both are known a Service seems to have nobody behind it, the API server's own too.
+        let known = future::join(services.wait_until_ready(), slices.wait_until_ready());
+        if known.now_or_never().is_none() {
+            continue;
+        }
         let wanted = wanted(&services, &slices);
         ports.retain(|address, _| wanted.contains_key(address));
         for (address, backends) in wanted {
