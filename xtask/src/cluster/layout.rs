@@ -26,8 +26,9 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) fn from_environment() -> Result<Self> {
-        // As cargo says it now: with a shared target folder this program may have been built in another checkout.
-        let package = variable("CARGO_MANIFEST_DIR").context("run it as `cargo xtask`")?;
+        // As cargo says it now: with a shared target folder this program may have been built in another checkout. The
+        // cluster's own programs, which are started without cargo, need no sources.
+        let package = variable("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
         let sources = package.parent().context("xtask lies in the checkout")?.join("e2e");
         let dir = variable("BOATHOOK_CLUSTER_DIR").unwrap_or_else(|| DEFAULT_DIR.into());
         check_dir(&dir)?;
