@@ -1,0 +1,173 @@
+//! What to do: exactly one of exec, signal, HTTP GET and TCP connect, with a time limit.
+
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Signal;
+
+/// An action written by a caller. Who writes one must be allowed to `create pods/exec` in the namespace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = (
+    "[has(self.exec), has(self.signal), has(self.httpGet), has(self.tcpSocket)].filter(x, x).size() == 1",
+    "write exactly one of exec, signal, httpGet and tcpSocket"
+))]
+pub struct Action {
+    /// Runs a command in the container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exec: Option<ExecAction>,
+    /// Sends a signal to the container's first process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<Signal>,
+    /// Asks the pod by HTTP; 200 to 399 is success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_get: Option<HttpGetAction>,
+    /// Connects to the pod; an open port is success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp_socket: Option<TcpSocketAction>,
+    /// How long it may take. Default 10, at least 1.
+    #[serde(default = "default_timeout")]
+    #[schemars(range(min = 1))]
+    pub timeout_seconds: i32,
+}
+
+/// Runs a command in the container: an argument list, never a line for a shell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ExecAction {
+    /// The program and its arguments. Nothing is expanded.
+    #[schemars(length(min = 1))]
+    pub command: Vec<String>,
+}
+
+/// An HTTP GET to the pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HttpGetAction {
+    /// The port's number, or its name in the container.
+    pub port: IntOrString,
+    /// Default `/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Default: the pod's address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// HTTP (default) or HTTPS. Certificates are not verified, as in a probe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheme: Option<Scheme>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_headers: Option<Vec<HttpHeader>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Scheme {
+    #[default]
+    Http,
+    Https,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HttpHeader {
+    pub name: String,
+    pub value: String,
+}
+
+/// A TCP connection to the pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TcpSocketAction {
+    /// The port's number, or its name in the container.
+    pub port: IntOrString,
+    /// Default: the pod's address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+}
+
+/// The default of `timeoutSeconds` of an action that a caller writes.
+pub const DEFAULT_TIMEOUT_SECONDS: i32 = 10;
+
+fn default_timeout() -> i32 {
+    DEFAULT_TIMEOUT_SECONDS
+}
+
+/// The one thing that an action does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deed {
+    Exec(ExecAction),
+    Signal(Signal),
+    HttpGet(HttpGetAction),
+    TcpSocket(TcpSocketAction),
+}
+
+/// An action that has been looked at: it does one thing, within a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValidAction {
+    pub deed: Deed,
+    pub timeout: Duration,
+}
+
+impl Action {
+    /// What it does; the error says what to write instead.
+    pub fn validate(&self) -> Result<ValidAction, String> {
+        let Self { exec, signal, http_get, tcp_socket, timeout_seconds } = self;
+        let deed = match (exec, signal, http_get, tcp_socket) {
+            (Some(exec), None, None, None) => {
+                if exec.command.first().is_none_or(String::is_empty) {
+                    return Err("exec.command: names no program".to_owned());
+                }
+                Deed::Exec(exec.clone())
+            }
+            (None, Some(signal), None, None) => Deed::Signal(*signal),
+            (None, None, Some(get), None) => Deed::HttpGet(get.clone()),
+            (None, None, None, Some(socket)) => Deed::TcpSocket(socket.clone()),
+            _ => return Err("write exactly one of exec, signal, httpGet and tcpSocket".to_owned()),
+        };
+        let timeout = u64::try_from(*timeout_seconds).ok().filter(|seconds| *seconds >= 1);
+        let timeout = timeout.ok_or_else(|| format!("timeoutSeconds: {timeout_seconds} is less than 1"))?;
+        Ok(ValidAction { deed, timeout: Duration::from_secs(timeout) })
+    }
+}
+
+impl From<&ValidAction> for Action {
+    fn from(valid: &ValidAction) -> Self {
+        let timeout_seconds = i32::try_from(valid.timeout.as_secs()).unwrap_or(i32::MAX);
+        let mut action = Self { exec: None, signal: None, http_get: None, tcp_socket: None, timeout_seconds };
+        match valid.deed.clone() {
+            Deed::Exec(exec) => action.exec = Some(exec),
+            Deed::Signal(signal) => action.signal = Some(signal),
+            Deed::HttpGet(get) => action.http_get = Some(get),
+            Deed::TcpSocket(socket) => action.tcp_socket = Some(socket),
+        }
+        action
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn action(json: serde_json::Value) -> Action {
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn an_action_does_exactly_one_thing_for_at_least_a_second() {
+        let valid = action(serde_json::json!({"exec": {"command": ["sync"]}})).validate().unwrap();
+        assert_eq!(valid.timeout, Duration::from_secs(10));
+        assert_eq!(action(serde_json::to_value(Action::from(&valid)).unwrap()).validate().unwrap(), valid);
+        for (wrong, word) in [
+            (serde_json::json!({}), "exactly one"),
+            (serde_json::json!({"exec": {"command": ["a"]}, "signal": "HUP"}), "exactly one"),
+            (serde_json::json!({"exec": {"command": []}}), "program"),
+            (serde_json::json!({"signal": "HUP", "timeoutSeconds": 0}), "less than 1"),
+        ] {
+            assert!(action(wrong.clone()).validate().unwrap_err().contains(word), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The CustomResourceDefinitions, as they are installed.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
+use serde_json::Value;
+
+use crate::{Notification, PodNotification};
+
+/// Every kind's, in the order of their names.
+pub fn all() -> Vec<CustomResourceDefinition> {
+    [Notification::crd(), PodNotification::crd()].map(without_nulls).into()
+}
+
+/// Optional fields are absent or there, never null: so `has()` in a rule means what it says, and a null that a person
+/// writes is dropped by the API server.
+fn without_nulls(crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    let mut value = serde_json::to_value(crd).expect("a definition made of our own types is JSON");
+    strip(&mut value);
+    serde_json::from_value(value).expect("what is left is a definition still")
+}
+
+fn strip(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|key, value| !(key == "nullable" && value == &Value::Bool(true)));
+            fields.values_mut().for_each(strip);
+        }
+        Value::Array(items) => {
+            items.retain(|item| !item.is_null());
+            items.iter_mut().for_each(strip);
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_field_can_be_null() {
+        for crd in all() {
+            let text = serde_json::to_string(&crd).unwrap();
+            assert!(!text.contains("nullable") && !text.contains("null,") && !text.contains("null]"), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_agent_can_select_what_is_its_nodes() {
+        let crd = all().into_iter().find(|crd| crd.spec.names.kind == "PodNotification").unwrap();
+        let fields = crd.spec.versions[0].selectable_fields.as_ref().unwrap();
+        assert_eq!(fields[0].json_path, ".status.nodeName");
+    }
+}

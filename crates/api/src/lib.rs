@@ -1,0 +1,19 @@
+//! The kinds of `boathook.dev`: a file per kind with its type and rules, and the words that objects carry.
+//!
+//! Nothing here talks to a cluster. What people write is parsed once, into types that cannot be wrong.
+
+#![allow(unreachable_pub, reason = "of the types that `KubeSchema` makes for schemas")]
+
+pub mod action;
+pub mod crds;
+pub mod declaration;
+pub mod notification;
+pub mod pod_notification;
+pub mod signal;
+pub mod words;
+
+pub use action::{Action, ExecAction, HttpGetAction, TcpSocketAction};
+pub use declaration::{Declarations, Mistake, Notifier, Probe};
+pub use notification::Notification;
+pub use pod_notification::PodNotification;
+pub use signal::Signal;

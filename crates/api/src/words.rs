@@ -1,0 +1,66 @@
+//! Every word that objects carry for Boathook: each in one place, each documented.
+
+/// The API group of every kind.
+pub const GROUP: &str = "boathook.dev";
+pub const VERSION: &str = "v1alpha1";
+
+/// Holds an object while an undo is owed, and only then.
+pub const UNDO_FINALIZER: &str = "boathook.dev/undo";
+
+/// The prefix of the annotations by which a pod's author declares notifiers; the container's name follows it.
+pub const NOTIFIERS_PREFIX: &str = "notifiers.boathook.dev/";
+
+/// Set to `true` on a PodNotification, it gives up an undo that cannot succeed: the object is then let go.
+pub const ABANDON_UNDO: &str = "boathook.dev/abandon-undo";
+
+/// On a PodNotification that a Notification made: the name of that Notification.
+pub const NOTIFICATION_LABEL: &str = "boathook.dev/notification";
+
+/// The prefix of notifier names that are Kubernetes' own to define.
+pub const RESERVED_NOTIFIER_PREFIX: &str = "k8s.io/";
+
+/// The types of conditions.
+pub mod condition {
+    /// A controller has looked at the object and pinned what it is about.
+    pub const ACCEPTED: &str = "Accepted";
+    /// The handlers have ended, well or not.
+    pub const COMPLETE: &str = "Complete";
+    /// What was done has been taken back.
+    pub const UNDONE: &str = "Undone";
+}
+
+/// Why a condition is as it is, and why an Event was written.
+pub mod reason {
+    /// `Accepted`: pod, node and executor are pinned.
+    pub const PINNED: &str = "Pinned";
+    /// `Accepted`: refused, for the reason that `status.error` gives.
+    pub const REFUSED: &str = "Refused";
+    /// `Accepted`: the feature gate is off.
+    pub const FEATURE_DISABLED: &str = "FeatureDisabled";
+    /// `Complete`: no container of the pod declares the notifier; nothing was to be done.
+    pub const NO_MATCHING_NOTIFIER: &str = "NoMatchingNotifier";
+    /// `Complete`: every handler succeeded.
+    pub const SUCCEEDED: &str = "Succeeded";
+    /// `Complete`: a handler failed, or nothing was run; `status.error` says why.
+    pub const FAILED: &str = "Failed";
+    /// `Undone`: the undo is armed, and runs when it is asked for or its time has come.
+    pub const ARMED: &str = "Armed";
+    /// `Undone`: it is running now.
+    pub const UNDOING: &str = "Undoing";
+    /// `Undone`: every container's undo succeeded.
+    pub const UNDO_SUCCEEDED: &str = "UndoSucceeded";
+    /// `Undone`: an undo failed; it is tried again until it succeeds or the pod is gone.
+    pub const UNDO_FAILED: &str = "UndoFailed";
+    /// `Undone`: the pod is gone and its node is well, so there is nothing left to undo.
+    pub const POD_GONE: &str = "PodGone";
+    /// `Undone`: the pod is gone, but its node is not Ready: nobody knows whether it still runs there.
+    pub const THAW_UNCONFIRMED: &str = "ThawUnconfirmed";
+    /// `Undone`: nothing had been done that could be undone.
+    pub const NOTHING_TO_UNDO: &str = "NothingToUndo";
+    /// `Undone`: a person gave it up, by annotation.
+    pub const ABANDONED: &str = "Abandoned";
+    /// A Notification's `Accepted` or `Complete`: its spec cannot be carried out.
+    pub const INVALID: &str = "Invalid";
+    /// A Notification's `Complete`: pods are still to be told.
+    pub const IN_PROGRESS: &str = "InProgress";
+}

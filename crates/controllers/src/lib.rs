@@ -1,0 +1,1 @@
+//! The controllers: a folder per kind that observes and acts.

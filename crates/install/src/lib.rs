@@ -1,0 +1,1 @@
+//! What Boathook puts into a cluster: CRDs, roles, webhook configurations.

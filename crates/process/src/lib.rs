@@ -1,0 +1,1 @@
+//! A process tree on this host: found, watched, ended whole.

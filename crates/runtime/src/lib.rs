@@ -1,0 +1,1 @@
+//! What every controller shares: run loop, lease, events, metrics, webhook server, error classes.
