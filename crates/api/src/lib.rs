@@ -8,6 +8,7 @@ pub mod action;
 pub mod crds;
 pub mod declaration;
 pub mod notification;
+pub mod outcome;
 pub mod pod_notification;
 pub mod signal;
 pub mod words;

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
     kind = "Notification",
     namespaced,
     status = "NotificationStatus",
+    derive = "PartialEq",
     doc = "Tells every Running pod that a selector finds to run a notifier that its author declared.",
     printcolumn = r#"{"name": "Notifier", "type": "string", "jsonPath": ".spec.notifier"}"#,
     printcolumn = r#"{"name": "Complete", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Complete\")].status"}"#,

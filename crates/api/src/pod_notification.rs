@@ -15,6 +15,7 @@ use crate::Action;
     kind = "PodNotification",
     namespaced,
     status = "PodNotificationStatus",
+    derive = "PartialEq",
     doc = "A request to run one action in one pod, once, and what takes it back.",
     selectable = ".status.nodeName",
     printcolumn = r#"{"name": "Pod", "type": "string", "jsonPath": ".spec.podName"}"#,
@@ -30,13 +31,17 @@ use crate::Action;
 #[x_kube(
     validation = ("has(self.notifier) != has(self.action)", "write exactly one of notifier and action"),
     validation = ("has(self.action) || !has(self.containers)", "containers belongs to an action: a notifier runs where it is declared"),
-    validation = ("self.podName == oldSelf.podName && has(self.notifier) == has(oldSelf.notifier) && (!has(self.notifier) || self.notifier == oldSelf.notifier) && has(self.action) == has(oldSelf.action) && (!has(self.action) || self.action == oldSelf.action) && has(self.containers) == has(oldSelf.containers) && (!has(self.containers) || self.containers == oldSelf.containers) && self.startDeadlineSeconds == oldSelf.startDeadlineSeconds && self.retry == oldSelf.retry && has(self.undo) == has(oldSelf.undo) && (!has(self.undo) || self.undo == oldSelf.undo)", "only undoRequested and ttlSecondsAfterFinished can be changed: create another PodNotification"),
+    validation = ("self.podName == oldSelf.podName && has(self.podUID) == has(oldSelf.podUID) && (!has(self.podUID) || self.podUID == oldSelf.podUID) && has(self.notifier) == has(oldSelf.notifier) && (!has(self.notifier) || self.notifier == oldSelf.notifier) && has(self.action) == has(oldSelf.action) && (!has(self.action) || self.action == oldSelf.action) && has(self.containers) == has(oldSelf.containers) && (!has(self.containers) || self.containers == oldSelf.containers) && self.startDeadlineSeconds == oldSelf.startDeadlineSeconds && self.retry == oldSelf.retry && has(self.undo) == has(oldSelf.undo) && (!has(self.undo) || self.undo == oldSelf.undo)", "only undoRequested and ttlSecondsAfterFinished can be changed: create another PodNotification"),
     validation = ("self.undoRequested || !oldSelf.undoRequested", "undoRequested cannot be taken back")
 )]
 pub struct PodNotificationSpec {
     /// The pod, in the same namespace.
     #[schemars(length(min = 1, max = 253))]
     pub pod_name: String,
+    /// The pod must have this UID: another one under the same name is not told.
+    #[serde(default, rename = "podUID", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64))]
+    pub pod_uid: Option<String>,
     /// The name of the notifier to run, in every container that declares it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 317))]

@@ -4,6 +4,9 @@
 //! time, in order, stopping at the first that fails; reports, from which conditions, Events and metrics are made; and
 //! when to look again. After a crash between any two effects, the next look at the objects is enough to go on.
 
+mod conditions;
+pub mod notification;
+pub mod pod_notification;
 pub mod report;
 
 pub use report::{About, Gravity, Report};

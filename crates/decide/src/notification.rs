@@ -1,0 +1,192 @@
+//! Notification: one PodNotification for each pod that it selects, as many at a time as it allows.
+
+use boathook_api::{
+    Notification, PodNotification,
+    notification::{NotificationStatus, PodSelectionPolicy},
+    pod_notification::{DEFAULT_START_DEADLINE_SECONDS, PodNotificationSpec, Retry, State},
+    words::{NOTIFICATION_LABEL, condition, reason},
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
+use kube::{Resource, ResourceExt, core::ObjectMeta};
+
+use crate::{
+    About, Gravity, Leadership, Report,
+    conditions::{self, Saying},
+};
+
+/// What one look found.
+#[derive(Clone, Debug)]
+pub struct Observed<'a> {
+    pub object: &'a Notification,
+    pub leadership: Leadership,
+    /// The feature gate `ContainerNotifier`.
+    pub enabled: bool,
+    /// The pods that the selector finds, or what is wrong with the selector.
+    pub pods: Result<Vec<Pod>, String>,
+    /// The PodNotifications that this object owns.
+    pub children: Vec<PodNotification>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pod {
+    pub name: String,
+    pub uid: String,
+    pub created: Timestamp,
+    /// In the phase Running, and not being deleted.
+    pub running: bool,
+}
+
+/// What to do, in this order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// One that is there already is as good.
+    CreateChild(Box<PodNotification>),
+    WriteStatus(Box<NotificationStatus>),
+}
+
+pub type Decision = crate::Decision<Effect>;
+
+/// Looks at one object at one moment.
+pub fn decide(observed: &Observed<'_>, now: Timestamp) -> Decision {
+    let object = observed.object;
+    let status = object.status.clone().unwrap_or_default();
+    let ended = conditions::is_true(&status.conditions, condition::COMPLETE);
+    if observed.leadership != Leadership::Leader || object.metadata.deletion_timestamp.is_some() || ended {
+        return Decision::default();
+    }
+    if !observed.enabled {
+        let message = "the feature gate ContainerNotifier is off: start the controller with \
+                       --feature-gates ContainerNotifier=true";
+        return refuse(object, status, reason::FEATURE_DISABLED, message, now);
+    }
+    let parallelism = object.spec.parallelism.unwrap_or_default();
+    let (Ok(parallelism), Ok(pods)) = (usize::try_from(parallelism), &observed.pods) else {
+        let wrong = match &observed.pods {
+            Err(wrong) => format!("selector: {wrong}"),
+            Ok(_) => format!("parallelism: {parallelism} is negative; 0 or absent means all at once"),
+        };
+        return refuse(object, status, reason::INVALID, &wrong, now);
+    };
+    notify(observed, status, pods, parallelism, now)
+}
+
+fn notify(
+    observed: &Observed<'_>,
+    mut status: NotificationStatus,
+    pods: &[Pod],
+    parallelism: usize,
+    now: Timestamp,
+) -> Decision {
+    let object = observed.object;
+    let told = |pod: &Pod| observed.children.iter().any(|child| child.spec.pod_uid.as_ref() == Some(&pod.uid));
+    let mut waiting: Vec<_> = pods.iter().filter(|pod| is_meant(object, pod) && !told(pod)).collect();
+    waiting.sort_by_key(|pod| (pod.created, &pod.name));
+    let in_state = |state| observed.children.iter().filter(move |child| state_of(child) == state).count();
+    let room = match parallelism {
+        0 => usize::MAX,
+        most => most.saturating_sub(in_state(State::New)),
+    };
+    let mut decision = Decision::default();
+    let chosen = waiting.iter().take(room).map(|pod| Effect::CreateChild(Box::new(child(object, pod))));
+    decision.effects.extend(chosen);
+
+    let count = |state| i32::try_from(in_state(state)).unwrap_or(i32::MAX);
+    status.succeeded_count = count(State::Succeeded);
+    status.failed_count = count(State::Failed);
+    status.start_time.get_or_insert(MicroTime(now));
+    let generation = object.metadata.generation;
+    let accepted = Saying { kind: condition::ACCEPTED, status: "True", reason: reason::PINNED, message: "" };
+    conditions::set(&mut status.conditions, accepted, generation, now);
+    let over =
+        waiting.is_empty() && in_state(State::New) == 0 && object.spec.policy == PodSelectionPolicy::PreExistingPods;
+    let counts = format!("{} succeeded, {} failed", status.succeeded_count, status.failed_count);
+    let complete = match (over, status.failed_count) {
+        (false, _) => Saying { kind: condition::COMPLETE, status: "False", reason: reason::IN_PROGRESS, message: "" },
+        (true, 0) => Saying { kind: condition::COMPLETE, status: "True", reason: reason::SUCCEEDED, message: &counts },
+        (true, _) => Saying { kind: condition::COMPLETE, status: "True", reason: reason::FAILED, message: &counts },
+    };
+    if over {
+        status.complete_time = Some(MicroTime(now));
+        let gravity = if status.failed_count == 0 { Gravity::Normal } else { Gravity::Warning };
+        decision.reports.push(report(gravity, complete.reason, counts.clone()));
+    }
+    conditions::set(&mut status.conditions, complete, generation, now);
+    if object.status.as_ref() != Some(&status) {
+        decision.effects.push(Effect::WriteStatus(Box::new(status)));
+    }
+    decision
+}
+
+/// Whether the object speaks of this pod: a Running one, and under PreExistingPods one that is strictly older.
+fn is_meant(object: &Notification, pod: &Pod) -> bool {
+    let created = object.metadata.creation_timestamp.as_ref().map(|Time(time)| *time);
+    let old_enough = match object.spec.policy {
+        PodSelectionPolicy::AllPods => true,
+        PodSelectionPolicy::PreExistingPods => created.is_some_and(|created| pod.created < created),
+    };
+    pod.running && old_enough
+}
+
+fn state_of(child: &PodNotification) -> State {
+    child.status.as_ref().map(|status| status.state).unwrap_or_default()
+}
+
+/// The PodNotification for one pod: its name is the same whoever makes it, so no pod is told twice.
+fn child(object: &Notification, pod: &Pod) -> PodNotification {
+    let name = object.name_any();
+    let digest = digest(&[object.uid().unwrap_or_default().as_str(), &pod.uid]);
+    // Names are at most 253 bytes long, and ASCII.
+    let name = format!("{name:.230}-{digest:016x}");
+    let spec = PodNotificationSpec {
+        pod_name: pod.name.clone(),
+        pod_uid: Some(pod.uid.clone()),
+        notifier: Some(object.spec.notifier.clone()),
+        action: None,
+        containers: None,
+        start_deadline_seconds: DEFAULT_START_DEADLINE_SECONDS,
+        retry: Retry::Never,
+        undo: None,
+        undo_requested: false,
+        ttl_seconds_after_finished: None,
+    };
+    // A label's value has at most 63 characters: a longer name is told by the owner reference alone.
+    let label = Some(object.name_any()).filter(|name| name.len() <= 63);
+    let metadata = ObjectMeta {
+        name: Some(name),
+        namespace: object.namespace(),
+        owner_references: object.controller_owner_ref(&()).map(|owner| vec![owner]),
+        labels: label.map(|name| [(NOTIFICATION_LABEL.to_owned(), name)].into()),
+        ..ObjectMeta::default()
+    };
+    PodNotification { metadata, spec, status: None }
+}
+
+/// FNV-1a: the same on every machine and in every version.
+fn digest(texts: &[&str]) -> u64 {
+    let bytes = texts.iter().flat_map(|text| text.bytes().chain([0]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+fn refuse(
+    object: &Notification,
+    mut status: NotificationStatus,
+    why: &'static str,
+    message: &str,
+    now: Timestamp,
+) -> Decision {
+    let generation = object.metadata.generation;
+    status.start_time.get_or_insert(MicroTime(now));
+    for (kind, truth, reason) in [(condition::ACCEPTED, "False", why), (condition::COMPLETE, "True", reason::FAILED)] {
+        conditions::set(&mut status.conditions, Saying { kind, status: truth, reason, message }, generation, now);
+    }
+    Decision {
+        effects: vec![Effect::WriteStatus(Box::new(status))],
+        reports: vec![report(Gravity::Warning, why, message.to_owned())],
+        again: None,
+    }
+}
+
+fn report(gravity: Gravity, reason: &'static str, note: String) -> Report {
+    Report { about: About::Object, gravity, reason: reason.to_owned(), action: "Notify", note }
+}

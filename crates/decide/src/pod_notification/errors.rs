@@ -1,0 +1,30 @@
+//! What a PodNotification's conditions say of its undo, and its errors.
+
+use boathook_api::{
+    pod_notification::{ErrorType, NotificationError, PodNotificationStatus},
+    words::{condition, reason},
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+
+/// Whether the question of the undo is closed: done, or nobody can do it any more.
+pub(super) fn undone(status: &PodNotificationStatus) -> bool {
+    let closed = [
+        reason::UNDO_SUCCEEDED,
+        reason::POD_GONE,
+        reason::THAW_UNCONFIRMED,
+        reason::NOTHING_TO_UNDO,
+        reason::ABANDONED,
+    ];
+    let undone = status.conditions.iter().find(|one| one.type_ == condition::UNDONE);
+    undone.is_some_and(|undone| closed.contains(&undone.reason.as_str()))
+}
+
+pub(super) fn error(kind: ErrorType, message: impl Into<String>, now: Timestamp) -> NotificationError {
+    NotificationError { kind, message: message.into(), timestamp: MicroTime(now) }
+}
+
+/// An error's type by its name, as objects carry it.
+pub(super) fn name(kind: ErrorType) -> String {
+    format!("{kind:?}")
+}

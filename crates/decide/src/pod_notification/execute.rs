@@ -1,0 +1,194 @@
+//! From a claim to the end of the handlers.
+
+use boathook_api::{
+    outcome::{Ended, Outcome},
+    pod_notification::{ContainerNotificationStatus, ErrorType, Executor, PodNotificationStatus, State},
+    words::{condition, reason},
+};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+
+use super::{Decision, Effect, Object, Observed, Progress, Role, SILENCE, SeenPod, accept, errors, undo};
+use crate::{
+    About, Gravity, Leadership, Report,
+    conditions::{self, Saying},
+};
+
+/// How soon to look again when nobody could say how the pod is.
+const SOON: SignedDuration = SignedDuration::from_secs(1);
+
+/// It is claimed, and not yet complete.
+pub(super) fn claimed(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
+    let mine = object.is_mine(observed.me);
+    match (observed.me.role, object.status.executor) {
+        (Role::Agent, Some(Executor::Agent)) => {}
+        (Role::Agent, Some(Executor::Api) | None) => return Decision::default(),
+        (Role::Controller { leadership, .. }, Some(Executor::Agent)) => {
+            return silent_agent(observed, object, leadership, now);
+        }
+        (Role::Controller { leadership: Leadership::Leader, .. }, Some(Executor::Api) | None) => {}
+        (Role::Controller { leadership: Leadership::ThawOnly, .. }, Some(Executor::Api) | None) if mine => {}
+        (Role::Controller { leadership: Leadership::ThawOnly, .. }, Some(Executor::Api) | None) => {
+            return Decision::default();
+        }
+    }
+    if !mine {
+        return unknown(observed, object, "whoever ran it is gone: it may have run, or not", now);
+    }
+    match &observed.run {
+        Progress::Idle => never_started(observed, object, now),
+        Progress::Running => running(observed, object, now),
+        Progress::Ended { results, .. } => complete(observed, object, results, now),
+    }
+}
+
+/// The claim is this process' own, but it never learnt that it had been written: nothing was started.
+fn never_started(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
+    if let Role::Controller { leadership: Leadership::ThawOnly, .. } = observed.me.role {
+        return Decision::default();
+    }
+    match &observed.pod {
+        SeenPod::Unknown => Decision { again: Some(now + SOON), ..Decision::default() },
+        SeenPod::Gone { .. } | SeenPod::There(_) => accept::claim_again(observed, object, now),
+    }
+}
+
+fn running(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
+    let expires = object.expires(observed);
+    let expired = expires.is_some_and(|expires| expires <= now);
+    let mut decision = Decision { again: expires.filter(|_| !expired), ..Decision::default() };
+    match observed.me.role {
+        // It ends whatever the handler started, so the undo can follow at once.
+        Role::Agent if expired || object.is_revoked() => decision.effects.push(Effect::Cancel),
+        Role::Agent => {}
+        // Through the API server nothing can be ended: at expiry the undo runs beside the handler, and once more after
+        // it. Otherwise the handler's own end is waited for, which its timeout bounds.
+        Role::Controller { .. } if expired && observed.undo == Progress::Idle => {
+            undo::start(object, &mut decision);
+        }
+        Role::Controller { .. } => {}
+    }
+    decision
+}
+
+/// The handlers have ended in every container.
+fn complete(observed: &Observed<'_>, object: &Object<'_>, results: &[(String, Ended)], now: Timestamp) -> Decision {
+    let mut decision = Decision::default();
+    let by_api_server = matches!(observed.me.role, Role::Controller { .. });
+    if by_api_server && observed.undo == Progress::Running {
+        // It began beside the handler: another one follows when it has ended.
+        return decision;
+    }
+    let mut status = object.status.clone();
+    for (container, ended) in results {
+        if let Some(record) = status.containers.iter_mut().find(|record| &record.name == container) {
+            write_down(record, ended);
+        }
+    }
+    let failed = status.containers.iter().find_map(|record| Some((record.name.clone(), record.error.clone()?)));
+    status.complete_time = Some(MicroTime(now));
+    status.state = if failed.is_some() { State::Failed } else { State::Succeeded };
+    let report = match failed {
+        None => report(Gravity::Normal, reason::SUCCEEDED.to_owned(), ran(&status)),
+        Some((container, mut error)) => {
+            error.message = format!("container `{container}`: {}", error.message);
+            let report = report(Gravity::Warning, errors::name(error.kind), error.message.clone());
+            status.error = Some(error);
+            report
+        }
+    };
+    say_complete(object, &mut status, &report.note, now);
+    let due = undo::is_due(observed, &Object { object: object.object, status: status.clone() }, now)
+        || observed.me.role.is_thaw_only();
+    let undo_now = due && object.owes_undo();
+    // Where the undo needs no API server it does not wait for one.
+    let first = undo_now && (!by_api_server || observed.me.role.is_thaw_only()) && observed.undo == Progress::Idle;
+    if first {
+        undo::start(object, &mut decision);
+    }
+    decision.effects.push(Effect::WriteStatus(Box::new(status)));
+    decision.effects.push(Effect::ForgetRun);
+    if by_api_server && !first {
+        decision.effects.push(Effect::ForgetUndo);
+        if undo_now {
+            undo::start(object, &mut decision);
+        }
+    }
+    decision.reports.push(report);
+    decision.again = object.expires(observed);
+    decision
+}
+
+/// An agent claimed it, and only it knows; but when the pod is gone and the agent stays silent, nobody will ever tell.
+fn silent_agent(observed: &Observed<'_>, object: &Object<'_>, leadership: Leadership, now: Timestamp) -> Decision {
+    let SeenPod::Gone { node_ready } = observed.pod else { return Decision::default() };
+    let silent_since = object.status.claim.as_ref().map_or(now, |claim| claim.time.0) + SILENCE;
+    match leadership {
+        Leadership::ThawOnly => Decision::default(),
+        Leadership::Leader if node_ready && now < silent_since => {
+            Decision { again: Some(silent_since), ..Decision::default() }
+        }
+        Leadership::Leader => unknown(observed, object, "the pod is gone, and its node's agent does not answer", now),
+    }
+}
+
+/// It may have run: it is never run again, and its undo runs.
+fn unknown(observed: &Observed<'_>, object: &Object<'_>, message: &str, now: Timestamp) -> Decision {
+    let mut status = object.status.clone();
+    let error = errors::error(ErrorType::OutcomeUnknown, message, now);
+    for record in status.containers.iter_mut().filter(|record| record.complete_time.is_none()) {
+        record.error = Some(error.clone());
+    }
+    status.state = State::Failed;
+    status.complete_time = Some(MicroTime(now));
+    status.error = Some(error);
+    say_complete(object, &mut status, message, now);
+    let mut decision = Decision::default();
+    let here = match observed.me.role {
+        Role::Agent => true,
+        Role::Controller { .. } => object.status.executor != Some(Executor::Agent),
+    };
+    let undo_now = here && object.owes_undo() && observed.undo == Progress::Idle;
+    let first = undo_now && observed.me.role == Role::Agent;
+    if first {
+        undo::start(object, &mut decision);
+    }
+    decision.effects.push(Effect::WriteStatus(Box::new(status)));
+    if undo_now && !first {
+        undo::start(object, &mut decision);
+    }
+    decision.reports.push(report(Gravity::Warning, errors::name(ErrorType::OutcomeUnknown), message.to_owned()));
+    decision
+}
+
+fn say_complete(object: &Object<'_>, status: &mut PodNotificationStatus, message: &str, now: Timestamp) {
+    let why = if status.state == State::Succeeded { reason::SUCCEEDED } else { reason::FAILED };
+    let saying = Saying { kind: condition::COMPLETE, status: "True", reason: why, message };
+    conditions::set(&mut status.conditions, saying, object.generation(), now);
+}
+
+fn write_down(record: &mut ContainerNotificationStatus, ended: &Ended) {
+    let Ended { outcome, exit_code, output, container_id, attempts, started, completed, process_may_remain: _ } = ended;
+    record.container_id.clone_from(container_id);
+    record.start_time = Some(MicroTime(*started));
+    record.complete_time = Some(MicroTime(*completed));
+    record.attempts = Some(*attempts);
+    record.exit_code = *exit_code;
+    record.output = Some(output.clone()).filter(|output| !output.is_empty());
+    record.succeeded = match outcome {
+        Outcome::Succeeded => Some(true),
+        Outcome::Failed(_) => Some(false),
+        Outcome::Unknown(_) => None,
+    };
+    let error = outcome.failure().map(|failure| errors::error(failure.kind, &failure.message, *completed));
+    record.error = error;
+}
+
+fn ran(status: &PodNotificationStatus) -> String {
+    let names: Vec<_> = status.containers.iter().map(|record| record.name.as_str()).collect();
+    format!("ran in `{}`", names.join("`, `"))
+}
+
+fn report(gravity: Gravity, reason: String, note: String) -> Report {
+    Report { about: About::ObjectAndPod, gravity, reason, action: "Run", note }
+}

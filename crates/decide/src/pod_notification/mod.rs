@@ -1,0 +1,219 @@
+//! PodNotification: accepted, claimed, carried out once, completed; and, if it has an undo, undone.
+//!
+//! Controller and agent share this. The controller accepts every object and pins who executes it; that one claims it,
+//! runs it and undoes it; the controller takes finalizers away and deletes what has outlived its time.
+//!
+//! Why a handler cannot run twice: it is started only by the effect that follows a successful write of the claim, a
+//! claim is written against the version that was looked at, and an object that is found claimed by anyone else ends as
+//! `OutcomeUnknown`. Why an undo cannot be lost: what is undone is in the same write as the claim, and the object is
+//! held by a finalizer until the undo is known to be done.
+
+mod accept;
+mod errors;
+mod execute;
+mod resolve;
+mod undo;
+
+use boathook_api::{
+    Declarations, PodNotification,
+    outcome::{Ended, Work},
+    pod_notification::{Executor, PodNotificationStatus},
+    words::{ABANDON_UNDO, UNDO_FINALIZER},
+};
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+
+use crate::Leadership;
+
+/// How long an agent that has claimed may be silent about a pod that is gone, before the controller calls its outcome
+/// unknown: longer than it takes to restart an agent.
+const SILENCE: SignedDuration = SignedDuration::from_secs(120);
+
+/// What one look found.
+#[derive(Clone, Debug)]
+pub struct Observed<'a> {
+    pub object: &'a PodNotification,
+    pub me: Me<'a>,
+    pub pod: SeenPod,
+    /// The handlers' run in this process.
+    pub run: Progress,
+    /// The undo's run in this process.
+    pub undo: Progress,
+    /// When the undo runs by itself, by this process' own clock. Absent: it is reckoned from the claim.
+    pub expires: Option<Timestamp>,
+    /// Whether one more handler may run on that node and in that namespace.
+    pub room: bool,
+}
+
+/// What this process is.
+#[derive(Clone, Copy, Debug)]
+pub struct Me<'a> {
+    /// A name that no other process has, and no later one.
+    pub identity: &'a str,
+    pub role: Role,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Controller {
+        leadership: Leadership,
+        /// Who is to execute what is accepted now.
+        executor: Executor,
+        /// The feature gate `ContainerNotifier`.
+        enabled: bool,
+    },
+    Agent,
+}
+
+impl Role {
+    fn is_thaw_only(self) -> bool {
+        matches!(self, Self::Controller { leadership: Leadership::ThawOnly, .. })
+    }
+}
+
+/// The pod, as the API server has it (controller) or the node's runtime (agent).
+#[derive(Clone, Debug, PartialEq)]
+pub enum SeenPod {
+    /// It was not looked at, or whoever knows could not be reached.
+    Unknown,
+    /// There is none, or only another one under its name.
+    Gone {
+        /// Whether the node that it ran on is Ready: then nothing of it is left there.
+        node_ready: bool,
+    },
+    There(Pod),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pod {
+    pub uid: String,
+    pub node: Option<String>,
+    /// It has Succeeded or Failed: its containers never run again.
+    pub over: bool,
+    /// Those that can run actions: ordinary ones and sidecars.
+    pub containers: Vec<String>,
+    /// What its author declared, or what is wrong with that.
+    pub declared: Result<Declarations, String>,
+}
+
+/// A run of actions in this process.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Progress {
+    /// None was started.
+    #[default]
+    Idle,
+    Running,
+    Ended {
+        results: Vec<(String, Ended)>,
+        /// Which round it was, from 1.
+        round: u32,
+    },
+}
+
+/// What to do, in this order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    AddFinalizer,
+    RemoveFinalizer,
+    /// Replaces the status of the version that was looked at, or fails.
+    WriteStatus(Box<PodNotificationStatus>),
+    /// Runs the handlers, all at once. Only ever after the `WriteStatus` that claims. What will undo them is kept
+    /// first by whoever has a place for it that needs no API server.
+    Start(Vec<(String, Work)>),
+    /// Ends the handlers that run. The run then ends by itself.
+    Cancel,
+    /// Runs the undos, all at once, unless they run already.
+    StartUndo(Vec<(String, Work)>),
+    /// How the handlers ended is written down, or does not matter any more.
+    ForgetRun,
+    /// Likewise the undo.
+    ForgetUndo,
+    /// The object has outlived its time.
+    Delete,
+}
+
+/// What to do about the object.
+pub type Decision = crate::Decision<Effect>;
+
+/// Looks at one object at one moment.
+pub fn decide(observed: &Observed<'_>, now: Timestamp) -> Decision {
+    let object = Object::of(observed.object);
+    if object.status.state.is_terminal() {
+        return undo::decide(observed, &object, now);
+    }
+    match (&object.status.claim, object.status.executor) {
+        (Some(_), _) => execute::claimed(observed, &object, now),
+        (None, Some(executor)) => accept::accepted(observed, &object, executor, now),
+        (None, None) => accept::fresh(observed, &object, now),
+    }
+}
+
+/// Whether the decision depends on the pod, so that it must be looked at, live.
+pub fn needs_pod(object: &PodNotification, me: Me<'_>, run: &Progress) -> bool {
+    let object = Object::of(object);
+    match object.status.state.is_terminal() {
+        true => object.owes_undo(),
+        // A running handler finds out by itself.
+        false => !object.is_mine(me) || *run == Progress::Idle,
+    }
+}
+
+/// An object, with what is asked of it again and again.
+struct Object<'a> {
+    object: &'a PodNotification,
+    status: PodNotificationStatus,
+}
+
+impl<'a> Object<'a> {
+    fn of(object: &'a PodNotification) -> Self {
+        Self { object, status: object.status.clone().unwrap_or_default() }
+    }
+
+    fn generation(&self) -> Option<i64> {
+        self.object.metadata.generation
+    }
+
+    fn has_finalizer(&self) -> bool {
+        self.object.finalizers().iter().any(|finalizer| finalizer == UNDO_FINALIZER)
+    }
+
+    fn is_deleted(&self) -> bool {
+        self.object.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Nothing may start any more; what was started is to be taken back.
+    fn is_revoked(&self) -> bool {
+        self.object.spec.undo_requested || self.is_deleted()
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.object.annotations().get(ABANDON_UNDO).is_some_and(|value| value == "true")
+    }
+
+    fn is_mine(&self, me: Me<'_>) -> bool {
+        self.status.claim.as_ref().is_some_and(|claim| claim.holder == me.identity)
+    }
+
+    /// Not claimed by then: it never runs.
+    fn start_deadline(&self) -> Option<Timestamp> {
+        let created = self.object.metadata.creation_timestamp.as_ref()?.0;
+        Some(created + SignedDuration::from_secs(self.object.spec.start_deadline_seconds.into()))
+    }
+
+    /// A handler may have run, and nobody has said yet that it was taken back.
+    fn owes_undo(&self) -> bool {
+        self.object.spec.undo.is_some() && self.status.claim.is_some() && !errors::undone(&self.status)
+    }
+
+    /// When the undo runs by itself.
+    fn expires(&self, observed: &Observed<'_>) -> Option<Timestamp> {
+        let after = self.object.spec.undo.as_ref()?.after_seconds?;
+        let claim = self.status.claim.as_ref()?;
+        Some(observed.expires.unwrap_or(claim.time.0 + SignedDuration::from_secs(after.into())))
+    }
+}
+
+/// The earlier of two moments, where there are any.
+fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    one.into_iter().chain(other).min()
+}
