@@ -1,0 +1,134 @@
+//! One effect of a decision about a PodNotification, carried out.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use boathook_api::{PodNotification, words::UNDO_FINALIZER};
+use boathook_decide::pod_notification::Effect;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+};
+use serde_json::json;
+use snafu::{ResultExt, Snafu};
+
+use super::{Room, Runs};
+use crate::error_class::{Classified, ErrorClass};
+
+/// No single write takes longer.
+const WRITE_DEADLINE: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Snafu)]
+pub enum ApplyError {
+    #[snafu(display("failed to {what} PodNotification `{name}`"))]
+    Call { what: &'static str, name: String, source: kube::Error },
+    #[snafu(display("failed to {what} PodNotification `{name}`: the API server did not answer in time"))]
+    Silence { what: &'static str, name: String },
+}
+
+impl Classified for ApplyError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Call { source, .. } => source.class(),
+            Self::Silence { .. } => ErrorClass::Transient,
+        }
+    }
+}
+
+/// The objects as this process last wrote them: a watch tells of them a moment later.
+#[derive(Default)]
+pub struct Latest(Mutex<HashMap<String, PodNotification>>);
+
+impl Latest {
+    /// The newer one of what was seen and what was written here.
+    pub fn of(&self, seen: &PodNotification) -> PodNotification {
+        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let uid = seen.uid().unwrap_or_default();
+        match latest.get(&uid) {
+            Some(written) if version(written) > version(seen) => written.clone(),
+            Some(_) => {
+                latest.remove(&uid);
+                seen.clone()
+            }
+            None => seen.clone(),
+        }
+    }
+
+    fn wrote(&self, object: &PodNotification) {
+        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.insert(object.uid().unwrap_or_default(), object.clone());
+    }
+
+    /// The object is gone.
+    pub fn forget(&self, uid: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    }
+}
+
+/// Versions are numbers that grow; one that is none is older than all.
+fn version(object: &PodNotification) -> u64 {
+    object.resource_version().and_then(|version| version.parse().ok()).unwrap_or_default()
+}
+
+/// Carries one effect out. Writes are checked against the version of `object`, which is then the one written.
+pub async fn apply(
+    client: &Client,
+    runs: &Runs,
+    latest: &Latest,
+    object: &mut PodNotification,
+    effect: Effect,
+    room: &mut Option<Room>,
+) -> Result<(), ApplyError> {
+    let name = object.name_any();
+    let api: Api<PodNotification> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
+    match effect {
+        Effect::AddFinalizer => {
+            let mut finalizers = object.finalizers().to_vec();
+            finalizers.push(UNDO_FINALIZER.to_owned());
+            *object = write(&name, "hold", api.patch(&name, &PatchParams::default(), &of(object, finalizers))).await?;
+        }
+        Effect::RemoveFinalizer => {
+            let others = object.finalizers().iter().filter(|finalizer| *finalizer != UNDO_FINALIZER);
+            let patch = of(object, others.cloned().collect());
+            *object = write(&name, "let go of", api.patch(&name, &PatchParams::default(), &patch)).await?;
+        }
+        Effect::WriteStatus(status) => {
+            let next = PodNotification { status: Some(*status), ..object.clone() };
+            let written = api.replace_status(&name, &PostParams::default(), &next);
+            *object = write(&name, "write the status of", written).await?;
+        }
+        Effect::Start(work) => runs.start(object, work, room.take()),
+        Effect::Cancel => runs.cancel(object),
+        Effect::StartUndo(work) => runs.start_undo(object, work),
+        Effect::ForgetRun => runs.forget_run(object),
+        Effect::ForgetUndo => runs.forget_undo(object),
+        Effect::Delete => {
+            let preconditions = Preconditions { uid: object.uid(), resource_version: object.resource_version() };
+            let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+            write(&name, "delete", api.delete(&name, &parameters)).await?;
+            return Ok(());
+        }
+    }
+    latest.wrote(object);
+    Ok(())
+}
+
+/// A merge patch that holds only for the version that was looked at.
+fn of(object: &PodNotification, finalizers: Vec<String>) -> Patch<serde_json::Value> {
+    let version = object.resource_version();
+    Patch::Merge(json!({"metadata": {"resourceVersion": version, "finalizers": finalizers}}))
+}
+
+async fn write<T>(
+    name: &str,
+    what: &'static str,
+    call: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, ApplyError> {
+    match tokio::time::timeout(WRITE_DEADLINE, call).await {
+        Ok(answer) => answer.context(CallSnafu { what, name }),
+        Err(_) => SilenceSnafu { what, name }.fail(),
+    }
+}
