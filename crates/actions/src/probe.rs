@@ -1,0 +1,61 @@
+//! The probe after a handler: asked until it passes, or the notifier's time is over.
+
+use boathook_api::{Probe, pod_notification::ErrorType};
+
+use crate::{
+    Outcome, Place, Target,
+    outcome::Attempt,
+    until::{Stop, Until},
+};
+
+/// What a probe came to.
+pub(crate) enum Verdict {
+    Passed,
+    /// What to say instead of the handler's success.
+    Failed(Attempt),
+}
+
+pub(crate) async fn ask(place: &Place, target: &Target, probe: &Probe, until: &Until) -> Verdict {
+    let action = match probe.action() {
+        Ok(action) => action,
+        Err(wrong) => return Verdict::Failed(Attempt::failed(ErrorType::ProbeFailed, format!("probe: {wrong}"))),
+    };
+    let mut last = "it was never asked".to_owned();
+    let mut passed_in_a_row = 0;
+    let mut pause = probe.initial_delay();
+    loop {
+        if let Err(stop) = until.pause(pause).await {
+            return Verdict::Failed(given_up(stop, &last, until));
+        }
+        let attempt = place.attempt(target, &action.deed, &until.at_most(action.timeout)).await;
+        match attempt.outcome {
+            Outcome::Succeeded => passed_in_a_row += 1,
+            Outcome::Failed(failure) | Outcome::Unknown(failure) => {
+                passed_in_a_row = 0;
+                last = failure.message;
+            }
+        }
+        if passed_in_a_row >= probe.success_threshold {
+            return Verdict::Passed;
+        }
+        if attempt.process_may_remain {
+            // Asking again would leave one more behind.
+            let failed = Attempt::failed(ErrorType::ProbeFailed, format!("the probe cannot be asked again: {last}"));
+            return Verdict::Failed(Attempt { process_may_remain: true, ..failed });
+        }
+        pause = probe.period();
+    }
+}
+
+fn given_up(stop: Stop, last: &str, until: &Until) -> Attempt {
+    match stop {
+        Stop::TimeOver => {
+            let message = format!("the probe did not pass within {:?}; the last time: {last}", until.limit());
+            Attempt::failed(ErrorType::ProbeFailed, message)
+        }
+        Stop::Cancelled => {
+            let message = format!("cancelled after the handler, before its probe passed; the last time: {last}");
+            Attempt { process_may_remain: false, ..Attempt::unknown(message) }
+        }
+    }
+}
