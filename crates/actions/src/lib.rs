@@ -13,12 +13,12 @@ pub mod place;
 mod probe;
 mod run;
 mod tail;
+mod target;
 mod tcp_socket;
 mod tls;
 mod until;
-mod work;
 
+pub use boathook_api::outcome::{Ended, Failure, Outcome, Work};
 pub use cancel::Cancel;
-pub use outcome::{Ended, Failure, Outcome};
 pub use place::{Place, api_server::ApiServer};
-pub use work::{Target, Work};
+pub use target::Target;

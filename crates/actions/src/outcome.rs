@@ -1,51 +1,11 @@
-//! How an action ended.
+//! How one attempt of an action ended.
 
-use boathook_api::pod_notification::ErrorType;
-use jiff::Timestamp;
+use boathook_api::{
+    outcome::{Failure, Outcome},
+    pod_notification::ErrorType,
+};
 
 use crate::until::Until;
-
-/// What is known about how it ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It said so.
-    Succeeded,
-    /// It did not do what was asked, or not in time.
-    Failed(Failure),
-    /// It may have run and ended, or not: nobody can know.
-    Unknown(Failure),
-}
-
-/// Why, for programs and for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    pub kind: ErrorType,
-    pub message: String,
-}
-
-impl Failure {
-    pub fn new(kind: ErrorType, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into() }
-    }
-}
-
-/// How all of it ended: the last attempt, and its probe.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
-    pub outcome: Outcome,
-    /// Of the handler, if it ran to its end.
-    pub exit_code: Option<i32>,
-    /// The last 10 KiB of what the handler printed, both outputs as they came.
-    pub output: String,
-    /// The instance that it ran in, if one was found.
-    pub container_id: Option<String>,
-    /// How often the handler was started.
-    pub attempts: i32,
-    pub started: Timestamp,
-    pub completed: Timestamp,
-    /// Something that was started may still be running.
-    pub process_may_remain: bool,
-}
 
 /// How one attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

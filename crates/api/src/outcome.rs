@@ -49,6 +49,12 @@ pub struct Ended {
     pub process_may_remain: bool,
 }
 
+impl Failure {
+    pub fn new(kind: ErrorType, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+}
+
 impl Outcome {
     /// Why it is no success.
     pub fn failure(&self) -> Option<&Failure> {

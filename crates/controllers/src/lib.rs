@@ -1,1 +1,13 @@
-//! The controllers: a folder per kind that observes and acts.
+//! The controllers: a folder per kind. Each observes, lets `boathook_decide` decide, and acts.
+
+pub mod notification;
+pub mod pod_notification;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+/// How long it is until then; nothing if it is past.
+fn until(then: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(then.duration_since(now)).unwrap_or_default()
+}

@@ -13,10 +13,10 @@ use kube::{
 };
 
 use crate::{
-    Failure, Target,
+    Failure, Outcome, Target,
     exec::{Verdict, refused, shown},
     instance::Instance,
-    outcome::{Attempt, Outcome},
+    outcome::Attempt,
     place::streams,
     tail::Tail,
     until::{Stop, Until},

@@ -62,8 +62,7 @@ impl Latest {
         latest.insert(object.uid().unwrap_or_default(), object.clone());
     }
 
-    /// The object is gone.
-    pub fn forget(&self, uid: &str) {
+    fn forget(&self, uid: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
     }
 }
@@ -89,16 +88,22 @@ pub async fn apply(
             let mut finalizers = object.finalizers().to_vec();
             finalizers.push(UNDO_FINALIZER.to_owned());
             *object = write(&name, "hold", api.patch(&name, &PatchParams::default(), &of(object, finalizers))).await?;
+            latest.wrote(object);
         }
         Effect::RemoveFinalizer => {
             let others = object.finalizers().iter().filter(|finalizer| *finalizer != UNDO_FINALIZER);
             let patch = of(object, others.cloned().collect());
             *object = write(&name, "let go of", api.patch(&name, &PatchParams::default(), &patch)).await?;
+            match object.metadata.deletion_timestamp {
+                Some(_) => latest.forget(&object.uid().unwrap_or_default()),
+                None => latest.wrote(object),
+            }
         }
         Effect::WriteStatus(status) => {
             let next = PodNotification { status: Some(*status), ..object.clone() };
             let written = api.replace_status(&name, &PostParams::default(), &next);
             *object = write(&name, "write the status of", written).await?;
+            latest.wrote(object);
         }
         Effect::Start(work) => runs.start(object, work, room.take()),
         Effect::Cancel => runs.cancel(object),
@@ -109,10 +114,9 @@ pub async fn apply(
             let preconditions = Preconditions { uid: object.uid(), resource_version: object.resource_version() };
             let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
             write(&name, "delete", api.delete(&name, &parameters)).await?;
-            return Ok(());
+            latest.forget(&object.uid().unwrap_or_default());
         }
     }
-    latest.wrote(object);
     Ok(())
 }
 

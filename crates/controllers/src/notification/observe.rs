@@ -1,0 +1,82 @@
+//! What a decision needs to know: the pods that the selector finds, and what they were told.
+
+use boathook_api::{Notification, PodNotification};
+use boathook_decide::{
+    Leadership,
+    notification::{Observed, Pod},
+};
+use boathook_runtime::{Classified, ErrorClass};
+use k8s_openapi::{api::core::v1, apimachinery::pkg::apis::meta::v1::Time};
+use kube::{
+    Api, ResourceExt,
+    api::ListParams,
+    core::{ParseExpressionError, Selector},
+};
+use snafu::{ResultExt, Snafu};
+
+use super::Controller;
+
+/// Pods are listed in pages of this size.
+const PAGE: u32 = 500;
+
+#[derive(Debug, Snafu)]
+pub enum ObserveError {
+    #[snafu(display("failed to list the pods of namespace `{namespace}`"))]
+    Pods { namespace: String, source: kube::Error },
+}
+
+impl Classified for ObserveError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Pods { source, .. } => source.class(),
+        }
+    }
+}
+
+pub(super) async fn observe<'a>(
+    controller: &Controller,
+    leadership: Leadership,
+    object: &'a Notification,
+) -> Result<Observed<'a>, ObserveError> {
+    let selector: Result<Selector, ParseExpressionError> = object.spec.selector.clone().try_into();
+    let pods = match selector {
+        Ok(selector) => Ok(pods(controller, object, &selector).await?),
+        Err(wrong) => Err(wrong.to_string()),
+    };
+    Ok(Observed { object, leadership, enabled: controller.enabled, pods, children: children(controller, object) })
+}
+
+async fn pods(controller: &Controller, object: &Notification, selector: &Selector) -> Result<Vec<Pod>, ObserveError> {
+    let namespace = object.namespace().unwrap_or_default();
+    let api: Api<v1::Pod> = Api::namespaced(controller.client.clone(), &namespace);
+    let mut asked = ListParams::default().labels_from(selector).limit(PAGE);
+    let mut found = Vec::new();
+    loop {
+        let page = api.list(&asked).await.context(PodsSnafu { namespace: &namespace })?;
+        found.extend(page.items.iter().map(seen));
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => asked = asked.continue_token(&token),
+            None => return Ok(found),
+        }
+    }
+}
+
+fn seen(pod: &v1::Pod) -> Pod {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    Pod {
+        name: pod.name_any(),
+        uid: pod.uid().unwrap_or_default(),
+        created: pod.creation_timestamp().map(|Time(time)| time).unwrap_or_default(),
+        running: phase == Some("Running") && pod.metadata.deletion_timestamp.is_none(),
+    }
+}
+
+fn children(controller: &Controller, object: &Notification) -> Vec<PodNotification> {
+    let all = controller.children.state();
+    let readable = all.iter().filter_map(|child| child.0.as_ref().ok());
+    let uid = object.uid();
+    let owned = |child: &&PodNotification| {
+        child.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref() && owner.controller == Some(true))
+    };
+    readable.filter(owned).cloned().collect()
+}

@@ -1,0 +1,134 @@
+//! PodNotification: accepts every one, carries out those that are pinned to the API server, lets go of what is done.
+
+mod act;
+mod observe;
+
+use std::{sync::Arc, time::Duration};
+
+use boathook_actions::{ApiServer, Place};
+use boathook_api::{Notification, PodNotification, pod_notification::Executor};
+use boathook_decide::{
+    Leadership,
+    pod_notification::{Me, Observed, Role, decide},
+};
+use boathook_runtime::{
+    Classified, ErrorClass, Lease, Reconcile, Reporter,
+    execution::{ApplyError, Latest, Limits, Rooms, Runs},
+};
+use jiff::Timestamp;
+use kube::{Client, runtime::reflector::ObjectRef};
+use snafu::Snafu;
+use tokio::sync::mpsc;
+
+use crate::{notification, until};
+
+/// What a person may choose.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Who is to execute what is accepted now.
+    pub executor: Executor,
+    /// The feature gate `ContainerNotifier`.
+    pub enabled: bool,
+    pub limits: Limits,
+}
+
+/// The controller.
+pub struct Controller {
+    client: Client,
+    identity: String,
+    options: Options,
+    lease: Lease,
+    runs: Runs,
+    rooms: Rooms,
+    latest: Latest,
+    reporter: Reporter,
+    /// Notifications of whose PodNotifications one has changed.
+    parents: mpsc::UnboundedSender<ObjectRef<Notification>>,
+}
+
+#[derive(Debug, Snafu)]
+pub enum Error {
+    #[snafu(transparent)]
+    Observe { source: observe::ObserveError },
+    #[snafu(transparent)]
+    Apply { source: ApplyError },
+    #[snafu(display("the lease was lost before the handler was started: nothing is run"))]
+    LeaseLost,
+}
+
+impl Classified for Error {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Observe { source } => source.class(),
+            Self::Apply { source } => source.class(),
+            Self::LeaseLost => ErrorClass::Transient,
+        }
+    }
+}
+
+impl Controller {
+    /// Objects to be looked at again are sent to `look_again`; whose part they are, to `parents`.
+    pub fn new(
+        client: Client,
+        identity: String,
+        options: Options,
+        lease: Lease,
+        reporter: Reporter,
+        look_again: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
+        parents: mpsc::UnboundedSender<ObjectRef<Notification>>,
+    ) -> Self {
+        let place = Place::Api(ApiServer::new(client.clone()));
+        let runs = Runs::new(place, look_again.clone());
+        let rooms = Rooms::new(options.limits, look_again);
+        Self { client, identity, options, lease, runs, rooms, latest: Latest::default(), reporter, parents }
+    }
+
+    /// What runs in this process.
+    pub fn runs(&self) -> Runs {
+        self.runs.clone()
+    }
+
+    fn tell(&self, parent: Option<ObjectRef<Notification>>) {
+        if let Some(parent) = parent {
+            // Nobody listens any more: everything ends.
+            let _ = self.parents.send(parent);
+        }
+    }
+
+    fn me(&self, leadership: Leadership) -> Me<'_> {
+        let Options { executor, enabled, limits: _ } = self.options;
+        Me { identity: &self.identity, role: Role::Controller { leadership, executor, enabled } }
+    }
+}
+
+impl Reconcile<PodNotification> for Controller {
+    type Error = Error;
+
+    async fn reconcile(&self, seen: Arc<PodNotification>) -> Result<Option<Duration>, Error> {
+        self.tell(notification::parent(&seen));
+        // Never led: whoever does looks after it.
+        let Some(leadership) = self.lease.leadership() else { return Ok(None) };
+        let me = self.me(leadership);
+        let mut seen = observe::observe(self, me, self.latest.of(&seen)).await?;
+        let now = Timestamp::now();
+        let decision = decide(
+            &Observed {
+                object: &seen.object,
+                me,
+                pod: seen.pod,
+                run: seen.run,
+                undo: seen.undo,
+                expires: None,
+                room: seen.room.is_some(),
+            },
+            now,
+        );
+        act::act(self, &mut seen.object, decision.effects, &mut seen.room).await?;
+        self.reporter.report(&seen.object, decision.reports);
+        Ok(decision.again.map(|again| until(again, now)))
+    }
+
+    fn gone(&self, object: &ObjectRef<PodNotification>) {
+        self.tell(notification::parent_by_name(object));
+    }
+}

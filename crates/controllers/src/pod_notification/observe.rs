@@ -1,0 +1,100 @@
+//! What a decision needs to know: the object, its pod as it is now, what runs here.
+
+use boathook_api::{Declarations, PodNotification};
+use boathook_decide::pod_notification::{self as decide, Me, Progress, SeenPod, needs_pod};
+use boathook_runtime::{Classified, ErrorClass, execution::Room};
+use k8s_openapi::api::core::v1::{Container, Node, Pod};
+use kube::{Api, ResourceExt, runtime::reflector::ObjectRef};
+use snafu::{ResultExt, Snafu};
+
+use super::Controller;
+
+#[derive(Debug, Snafu)]
+pub enum ObserveError {
+    #[snafu(display("failed to look at pod `{name}`"))]
+    Pod { name: String, source: kube::Error },
+    #[snafu(display("failed to look at node `{name}`"))]
+    Node { name: String, source: kube::Error },
+}
+
+impl Classified for ObserveError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Pod { source, .. } | Self::Node { source, .. } => source.class(),
+        }
+    }
+}
+
+/// What one look found.
+pub(super) struct Seen {
+    pub(super) object: PodNotification,
+    pub(super) pod: SeenPod,
+    pub(super) run: Progress,
+    pub(super) undo: Progress,
+    /// Held for the handlers, in case they are started.
+    pub(super) room: Option<Room>,
+}
+
+pub(super) async fn observe(
+    controller: &Controller,
+    me: Me<'_>,
+    object: PodNotification,
+) -> Result<Seen, ObserveError> {
+    let (run, undo) = controller.runs.progress(&object.uid().unwrap_or_default());
+    let pod = match needs_pod(&object, me, &run) {
+        true => look_at_pod(controller, &object).await?,
+        false => SeenPod::Unknown,
+    };
+    let unclaimed = object.status.as_ref().is_none_or(|status| !status.state.is_terminal());
+    let room = match &pod {
+        SeenPod::There(decide::Pod { node: Some(node), .. }) if unclaimed => {
+            controller.rooms.take(node, &ObjectRef::from_obj(&object))
+        }
+        SeenPod::There(_) | SeenPod::Gone { .. } | SeenPod::Unknown => None,
+    };
+    Ok(Seen { object, pod, run, undo, room })
+}
+
+/// Live, not from a cache: what was re-created under the same name is another pod.
+async fn look_at_pod(controller: &Controller, object: &PodNotification) -> Result<SeenPod, ObserveError> {
+    let name = &object.spec.pod_name;
+    let pods: Api<Pod> = Api::namespaced(controller.client.clone(), &object.namespace().unwrap_or_default());
+    let found = pods.get_opt(name).await.context(PodSnafu { name })?;
+    let pinned = object.status.as_ref().and_then(|status| status.pod_uid.clone());
+    match found.filter(|pod| pinned.is_none() || pod.uid() == pinned) {
+        Some(pod) => Ok(SeenPod::There(seen(&pod))),
+        None => Ok(SeenPod::Gone { node_ready: node_is_ready(controller, object).await? }),
+    }
+}
+
+async fn node_is_ready(controller: &Controller, object: &PodNotification) -> Result<bool, ObserveError> {
+    // Without a node the pod never ran.
+    let node = object.status.as_ref().and_then(|status| status.node_name.as_ref());
+    let Some(name) = node else { return Ok(true) };
+    let nodes: Api<Node> = Api::all(controller.client.clone());
+    let node = nodes.get_opt(name).await.context(NodeSnafu { name })?;
+    let conditions = node.and_then(|node| node.status?.conditions).unwrap_or_default();
+    Ok(conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"))
+}
+
+fn seen(pod: &Pod) -> decide::Pod {
+    let spec = pod.spec.as_ref();
+    let ordinary = spec.iter().flat_map(|spec| &spec.containers);
+    let init = spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
+    let sidecars = init.filter(|container| is_sidecar(container));
+    let containers: Vec<_> = ordinary.chain(sidecars).map(|container| container.name.clone()).collect();
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    let declared = Declarations::parse(pod.annotations(), &containers).map_err(|mistake| mistake.to_string());
+    decide::Pod {
+        uid: pod.uid().unwrap_or_default(),
+        node: spec.and_then(|spec| spec.node_name.clone()),
+        over: matches!(phase, Some("Succeeded" | "Failed")),
+        containers,
+        declared,
+    }
+}
+
+/// An init container that runs beside the others.
+fn is_sidecar(container: &Container) -> bool {
+    container.restart_policy.as_deref() == Some("Always")
+}
