@@ -1,1 +1,17 @@
 //! What every controller shares: run loop, lease, events, metrics, webhook server, error classes.
+
+pub mod clock;
+pub mod error_class;
+pub mod identity;
+pub mod lease;
+pub mod lenient;
+pub mod run;
+
+#[cfg(test)]
+mod test_cluster;
+
+pub use clock::Clock;
+pub use error_class::{Classified, ErrorClass};
+pub use identity::identity;
+pub use lease::Lease;
+pub use run::{Reconcile, RunLoop};

@@ -1,0 +1,259 @@
+//! The run loop that every controller shares: one look at an object at a time, many objects at once.
+//!
+//! It watches one kind and calls a [`Reconcile`] for each object that changed, was named by a trigger, or asked to be
+//! looked at again. What fails is tried again with a back-off by class of error and by object; whoever was out of date
+//! gets the object as the API server has it, not as the watch has it. An object that cannot be read, and a reconcile
+//! that panics, harm themselves alone. When it is told to stop, it begins nothing more and lets what runs finish.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    fmt::Debug,
+    marker::PhantomData,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::{
+    FutureExt, Stream, StreamExt,
+    future::{self, Either},
+    stream::{self, BoxStream, SelectAll},
+};
+use k8s_openapi::NamespaceResourceScope;
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    runtime::{
+        WatchStreamExt,
+        controller::{Action, Config, Controller, Error},
+        reflector::{self, ObjectRef, Store, store::Writer},
+        watcher,
+    },
+};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+
+use crate::{
+    error_class::{Classified, ErrorClass, chain},
+    lenient::{Lenient, watched},
+};
+
+/// How long what runs may go on after the stop.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How many objects are looked at at once, unless told otherwise.
+const CONCURRENCY: u16 = 64;
+
+/// A look at the API server takes this long at most.
+const LOOK_DEADLINE: Duration = Duration::from_secs(10);
+
+/// What one controller does about one object.
+pub trait Reconcile<K: Kind>: Send + Sync + 'static {
+    type Error: Classified + Send;
+
+    /// Looks at the object and does what is due. Returns after what time to look again, if nothing changes before.
+    /// Never called twice at once for one object.
+    fn reconcile(&self, object: Arc<K>) -> impl Future<Output = Result<Option<Duration>, Self::Error>> + Send;
+
+    /// The object is no more. Another one of its name may be there already: what was kept for it is known by its UID.
+    fn gone(&self, object: &ObjectRef<K>) {
+        let _ = object;
+    }
+}
+
+/// Any kind of ours: namespaced, and known at compile time.
+pub trait Kind:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned + Send + Sync + 'static
+{
+}
+
+impl<K> Kind for K where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static
+{
+}
+
+/// A run loop before it runs.
+pub struct RunLoop<K: Kind> {
+    client: Client,
+    api: Api<Lenient<K>>,
+    watch: watcher::Config,
+    store: (Store<Lenient<K>>, Writer<Lenient<K>>),
+    triggers: SelectAll<BoxStream<'static, ObjectRef<K>>>,
+    concurrency: u16,
+}
+
+impl<K: Kind> RunLoop<K> {
+    /// Over the objects of all namespaces that `watch` selects.
+    pub fn new(client: Client, watch: watcher::Config) -> Self {
+        let api = Api::all(client.clone());
+        let (reader, writer) = reflector::store();
+        Self { client, api, watch, store: (reader, writer), triggers: SelectAll::new(), concurrency: CONCURRENCY }
+    }
+
+    /// How many objects are looked at at once.
+    pub fn concurrency(mut self, concurrency: u16) -> Self {
+        self.concurrency = concurrency;
+        self
+    }
+
+    /// The objects as the watch has them: maybe a moment out of date.
+    pub fn store(&self) -> Store<Lenient<K>> {
+        self.store.0.clone()
+    }
+
+    /// Also looks at the objects that this stream names.
+    pub fn on(mut self, trigger: impl Stream<Item = ObjectRef<K>> + Send + 'static) -> Self {
+        self.triggers.push(trigger.boxed());
+        self
+    }
+
+    /// Also looks at the objects that are sent here, for example when something that was begun for them has ended.
+    pub fn channel(&mut self) -> mpsc::UnboundedSender<ObjectRef<K>> {
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        self.triggers.push(stream::poll_fn(move |context| receiver.poll_recv(context)).boxed());
+        sender
+    }
+
+    /// Runs until `stop`, and then until what was begun has finished, at most 10 s.
+    pub async fn run<R: Reconcile<K>>(self, reconcile: Arc<R>, stop: impl Future<Output = ()> + Send + 'static) {
+        let Self { client, api, watch, store: (reader, writer), triggers, concurrency } = self;
+        let desk = Arc::new(Desk { client, reconcile, failures: Mutex::default(), _kind: PhantomData });
+        let stop = stop.shared();
+        let objects = watched(api, watch).reflect(writer).touched_objects();
+        let results = Controller::for_stream(objects, reader)
+            .reconcile_on(triggers.map(|object| leniently(&object)))
+            .with_config(Config::default().concurrency(concurrency))
+            .graceful_shutdown_on(stop.clone())
+            .run(
+                |object, desk: Arc<Desk<K, R>>| desk.look(object),
+                |_, never: &Infallible, _| match *never {},
+                Arc::clone(&desk),
+            );
+        let finished = results.for_each(|result| {
+            if let Err(Error::ObjectNotFound(object)) = result {
+                desk.forget(object.namespace.as_deref(), &object.name);
+            }
+            future::ready(())
+        });
+        let too_late = stop.then(|()| tokio::time::sleep(GRACE));
+        match future::select(std::pin::pin!(finished), std::pin::pin!(too_late)).await {
+            Either::Left(((), _)) => {}
+            Either::Right(((), _)) => tracing::warn!(kind = %K::kind(&()), "gave up on what still ran at the stop"),
+        }
+    }
+}
+
+fn leniently<K: Kind>(object: &ObjectRef<K>) -> ObjectRef<Lenient<K>> {
+    let lenient = ObjectRef::new(&object.name);
+    match &object.namespace {
+        Some(namespace) => lenient.within(namespace),
+        None => lenient,
+    }
+}
+
+/// How often an object has failed in a row, and whether it must be read from the API server next time.
+#[derive(Clone, Copy, Default)]
+struct Failures {
+    in_a_row: u32,
+    stale: bool,
+}
+
+/// By namespace and name.
+type Key = (Option<String>, String);
+
+/// Where objects come to be looked at.
+struct Desk<K, R> {
+    client: Client,
+    reconcile: Arc<R>,
+    /// Of those objects alone whose last look failed.
+    failures: Mutex<HashMap<Key, Failures>>,
+    _kind: PhantomData<fn() -> K>,
+}
+
+impl<K: Kind, R: Reconcile<K>> Desk<K, R> {
+    async fn look(self: Arc<Self>, seen: Arc<Lenient<K>>) -> Result<Action, Infallible> {
+        let key = (seen.namespace(), seen.name_any());
+        let before = self.failures().get(&key).copied().unwrap_or_default();
+        let again = match AssertUnwindSafe(self.attempt(&seen, before)).catch_unwind().await {
+            Ok(Ok(again)) => {
+                self.failures().remove(&key);
+                again
+            }
+            Ok(Err((class, error))) => Some(self.failed(key, before, class, &error)),
+            Err(_) => Some(self.failed(key, before, ErrorClass::Invalid, "the controller panicked")),
+        };
+        Ok(again.map_or_else(Action::await_change, Action::requeue))
+    }
+
+    async fn attempt(&self, seen: &Lenient<K>, before: Failures) -> Result<Option<Duration>, (ErrorClass, String)> {
+        let fresh = if before.stale { self.fetch(seen).await? } else { Some(seen.clone()) };
+        match fresh {
+            // The watch will tell.
+            None => Ok(None),
+            Some(Lenient(Ok(object))) => {
+                let outcome = self.reconcile.reconcile(Arc::new(object)).await;
+                outcome.map_err(|error| (error.class(), chain(&error)))
+            }
+            Some(Lenient(Err(unreadable))) => {
+                // Nothing but a change of the object can help, and that is seen by the watch.
+                let object = describe::<K>(&unreadable.metadata.namespace, &seen.name_any());
+                tracing::warn!(object, error = unreadable.error, "left alone: the object cannot be read");
+                Ok(None)
+            }
+        }
+    }
+
+    async fn fetch(&self, seen: &Lenient<K>) -> Result<Option<Lenient<K>>, (ErrorClass, String)> {
+        let api: Api<Lenient<K>> = match seen.namespace() {
+            Some(namespace) => Api::namespaced(self.client.clone(), &namespace),
+            None => Api::all(self.client.clone()),
+        };
+        let name = seen.name_any();
+        match tokio::time::timeout(LOOK_DEADLINE, api.get_opt(&name)).await {
+            Ok(answer) => answer.map_err(|error| (error.class(), chain(&error))),
+            Err(_) => Err((ErrorClass::Transient, "the API server did not answer in time".to_owned())),
+        }
+    }
+
+    fn failed(&self, key: Key, before: Failures, class: ErrorClass, error: &str) -> Duration {
+        // Until a look has succeeded, an object stays one to be read afresh.
+        let failures =
+            Failures { in_a_row: before.in_a_row.saturating_add(1), stale: before.stale || class.is_stale() };
+        let again = class.delay(failures.in_a_row);
+        let object = describe::<K>(&key.0, &key.1);
+        match class {
+            // Two who write at once are every day's business.
+            ErrorClass::Conflict if failures.in_a_row == 1 => tracing::debug!(object, error, "looking again"),
+            _ => tracing::warn!(object, error, ?again, failures = failures.in_a_row, "failed, trying again"),
+        }
+        self.failures().insert(key, failures);
+        again
+    }
+
+    fn forget(&self, namespace: Option<&str>, name: &str) {
+        self.failures().remove(&(namespace.map(str::to_owned), name.to_owned()));
+        let object = ObjectRef::new(name);
+        self.reconcile.gone(&match namespace {
+            Some(namespace) => object.within(namespace),
+            None => object,
+        });
+    }
+
+    fn failures(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Failures>> {
+        // A map is whole between two writes, also when a panic came in between.
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn describe<K: Kind>(namespace: &Option<String>, name: &str) -> String {
+    format!("{} {}/{name}", K::kind(&()), namespace.as_deref().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+use boathook_api::{PodNotification, pod_notification::PodNotificationSpec};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use snafu::Snafu;
+use tokio::sync::{Notify, mpsc};
+
+use super::*;
+use crate::test_cluster::client_with_kinds;
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+#[derive(Debug, Snafu)]
+#[snafu(display("{class:?}"))]
+struct Trouble {
+    class: ErrorClass,
+}
+
+impl Classified for Trouble {
+    fn class(&self) -> ErrorClass {
+        self.class
+    }
+}
+
+/// What the loop was seen to do.
+#[derive(Debug, PartialEq)]
+enum Told {
+    /// Name, and the label `step`.
+    Looked(String, String),
+    Gone(String),
+}
+
+/// Does what the label `do` of an object says, and tells what it saw.
+struct Script {
+    told: mpsc::UnboundedSender<Told>,
+    hold: Arc<Notify>,
+    tries: Mutex<u32>,
+    client: Client,
+}
+
+impl Reconcile<PodNotification> for Script {
+    type Error = Trouble;
+
+    async fn reconcile(&self, object: Arc<PodNotification>) -> Result<Option<Duration>, Trouble> {
+        let label = |key: &str| object.labels().get(key).cloned().unwrap_or_default();
+        let name = object.name_any();
+        let first = {
+            let mut tries = self.tries.lock().unwrap();
+            *tries += 1;
+            *tries == 1
+        };
+        self.told.send(Told::Looked(name.clone(), label("step"))).unwrap();
+        match label("do").as_str() {
+            "conflict-once" if first => {
+                // The object changes under our eyes; whether the watch has seen it yet does not matter.
+                let patch = Patch::Merge(serde_json::json!({"metadata": {"labels": {"step": "two"}}}));
+                let api = Api::<PodNotification>::namespaced(self.client.clone(), "default");
+                api.patch(&name, &PatchParams::default(), &patch).await.unwrap();
+                Err(Trouble { class: ErrorClass::Conflict })
+            }
+            "fail-twice" if *self.tries.lock().unwrap() <= 2 => Err(Trouble { class: ErrorClass::Transient }),
+            "panic" => panic!("as the label says"),
+            "again" if first => Ok(Some(Duration::from_millis(10))),
+            "hold" => {
+                self.hold.notified().await;
+                self.told.send(Told::Looked(name, "finished".to_owned())).unwrap();
+                Ok(None)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn gone(&self, object: &ObjectRef<PodNotification>) {
+        self.told.send(Told::Gone(object.name.clone())).unwrap();
+    }
+}
+
+struct Stage {
+    client: Client,
+    api: Api<PodNotification>,
+    told: mpsc::UnboundedReceiver<Told>,
+    trigger: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
+    hold: Arc<Notify>,
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+    running: tokio::task::JoinHandle<()>,
+}
+
+impl Stage {
+    async fn set(client: Client) -> Self {
+        let (sender, told) = mpsc::unbounded_channel();
+        let hold = Arc::<Notify>::default();
+        let script = Script { told: sender, hold: Arc::clone(&hold), tries: Mutex::default(), client: client.clone() };
+        let mut run = RunLoop::new(client.clone(), watcher::Config::default());
+        let trigger = run.channel();
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let running = tokio::spawn(run.run(Arc::new(script), stopped.map(drop)));
+        let api = Api::namespaced(client.clone(), "default");
+        Self { client, api, told, trigger, hold, stop: Some(stop), running }
+    }
+
+    async fn create(&self, name: &str, deed: &str) {
+        self.api.create(&PostParams::default(), &notification(name, deed)).await.unwrap();
+    }
+
+    async fn next(&mut self) -> Told {
+        tokio::time::timeout(DEADLINE, self.told.recv()).await.expect("the loop does nothing").unwrap()
+    }
+
+    async fn expect(&mut self, name: &str, step: &str) {
+        assert_eq!(self.next().await, Told::Looked(name.to_owned(), step.to_owned()));
+    }
+}
+
+fn notification(name: &str, deed: &str) -> PodNotification {
+    let spec: PodNotificationSpec =
+        serde_json::from_value(serde_json::json!({"podName": "db-0", "notifier": "reload"})).unwrap();
+    let mut object = PodNotification::new(name, spec);
+    object.labels_mut().extend([("do".to_owned(), deed.to_owned()), ("step".to_owned(), "one".to_owned())]);
+    object
+}
+
+#[tokio::test]
+async fn who_met_a_conflict_gets_the_object_as_it_is_now() {
+    let mut stage = Stage::set(client_with_kinds().await).await;
+    stage.create("a", "conflict-once").await;
+    stage.expect("a", "one").await;
+    stage.expect("a", "two").await;
+}
+
+#[tokio::test]
+async fn what_fails_is_tried_again_and_what_asks_is_looked_at_again() {
+    let mut stage = Stage::set(client_with_kinds().await).await;
+    let begun = std::time::Instant::now();
+    stage.create("a", "fail-twice").await;
+    for _ in 0..3 {
+        stage.expect("a", "one").await;
+    }
+    assert!(begun.elapsed() >= Duration::from_millis(300), "100 and 200 ms of back-off");
+    let mut stage = Stage::set(client_with_kinds().await).await;
+    stage.create("b", "again").await;
+    stage.expect("b", "one").await;
+    stage.expect("b", "one").await;
+}
+
+#[tokio::test]
+async fn a_trigger_is_a_reason_to_look_and_who_is_gone_is_told() {
+    let mut stage = Stage::set(client_with_kinds().await).await;
+    stage.create("a", "").await;
+    stage.expect("a", "one").await;
+    stage.trigger.send(ObjectRef::new("a").within("default")).unwrap();
+    stage.expect("a", "one").await;
+    stage.api.delete("a", &DeleteParams::default()).await.unwrap();
+    assert_eq!(stage.next().await, Told::Gone("a".to_owned()));
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_read_and_one_that_panics_harm_only_themselves() {
+    let client = client_with_kinds().await;
+    // Stored under an older definition, as it were: the schema no longer holds it.
+    let anything = serde_json::json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let loosen = serde_json::json!([
+        {"op": "remove", "path": "/spec/versions/0/selectableFields"},
+        {"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema", "value": anything},
+    ]);
+    let crds = Api::<CustomResourceDefinition>::all(client.clone());
+    let patch = Patch::<()>::Json(serde_json::from_value(loosen).unwrap());
+    crds.patch("podnotifications.boathook.dev", &PatchParams::default(), &patch).await.unwrap();
+    let resource = kube::api::ApiResource::erase::<PodNotification>(&());
+    let unreadable = kube::api::DynamicObject::new("unreadable", &resource)
+        .data(serde_json::json!({"spec": {"podName": ["no", "name"], "retry": 7}}));
+    let dynamic: Api<kube::api::DynamicObject> = Api::namespaced_with(client.clone(), "default", &resource);
+    dynamic.create(&PostParams::default(), &unreadable).await.unwrap();
+
+    let mut stage = Stage::set(client).await;
+    stage.create("panics", "panic").await;
+    stage.expect("panics", "one").await;
+    stage.create("well", "").await;
+    stage.expect("well", "one").await;
+    // One that becomes unreadable later is not looked at as it was before.
+    let spoil = Patch::Merge(serde_json::json!({"spec": {"podName": {"a": "b"}}}));
+    dynamic.patch("well", &PatchParams::default(), &spoil).await.unwrap();
+    stage.create("last", "").await;
+    stage.expect("last", "one").await;
+    stage.trigger.send(ObjectRef::new("well").within("default")).unwrap();
+    stage.trigger.send(ObjectRef::new("last").within("default")).unwrap();
+    stage.expect("last", "one").await;
+}
+
+#[tokio::test]
+async fn a_stop_lets_what_runs_finish_and_begins_nothing_more() {
+    let mut stage = Stage::set(client_with_kinds().await).await;
+    stage.create("held", "hold").await;
+    stage.expect("held", "one").await;
+    stage.stop.take().unwrap().send(()).unwrap();
+    stage.create("late", "").await;
+    assert!(!stage.running.is_finished());
+    stage.hold.notify_one();
+    stage.expect("held", "finished").await;
+    tokio::time::timeout(DEADLINE, &mut stage.running).await.unwrap().unwrap();
+    assert!(stage.told.recv().await.is_none(), "nothing was begun after the stop");
+    drop(stage.client);
+}
