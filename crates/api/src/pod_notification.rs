@@ -13,6 +13,7 @@ use crate::Action;
     group = "boathook.dev",
     version = "v1alpha1",
     kind = "PodNotification",
+    shortname = "pn",
     namespaced,
     status = "PodNotificationStatus",
     derive = "PartialEq",

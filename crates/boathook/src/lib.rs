@@ -1,4 +1,8 @@
-//! What the `boathook` binary is made of, for the binary and for tests that run it in their own process.
+//! Boathook as a program: its command line, and the embedded cluster.
 
+mod cli;
+mod commands;
 pub mod embedded;
 pub mod log;
+
+pub use cli::main;

@@ -2,10 +2,12 @@
 
 pub mod notification;
 pub mod pod_notification;
+pub mod service;
 
 use std::time::Duration;
 
 use jiff::Timestamp;
+pub use service::Service;
 
 /// How long it is until then; nothing if it is past.
 fn until(then: Timestamp, now: Timestamp) -> Duration {

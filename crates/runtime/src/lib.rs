@@ -2,9 +2,11 @@
 
 pub mod clock;
 pub mod error_class;
+pub mod execution;
 pub mod identity;
 pub mod lease;
 pub mod lenient;
+pub mod report;
 pub mod run;
 
 #[cfg(test)]
@@ -14,4 +16,5 @@ pub use clock::Clock;
 pub use error_class::{Classified, ErrorClass};
 pub use identity::identity;
 pub use lease::Lease;
+pub use report::Reporter;
 pub use run::{Reconcile, RunLoop};

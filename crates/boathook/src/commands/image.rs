@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-use boathook::embedded;
+use crate::embedded;
 
 #[derive(Args)]
 pub(crate) struct Image {

@@ -1,6 +1,10 @@
 //! The commands: a file each, which parses and calls.
 
+mod connection;
+mod controller;
+mod gates;
 mod image;
+mod signals;
 mod up;
 
 use std::process::ExitCode;
@@ -12,6 +16,8 @@ use clap::Subcommand;
 pub(crate) enum Command {
     /// Starts a small Kubernetes inside this program, on this machine
     Up(up::Up),
+    /// Runs the controllers against the cluster of a kubeconfig
+    Controller(controller::Controller),
     /// The images that pods of the embedded cluster can run
     Image(image::Image),
 }
@@ -19,6 +25,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Up(up) => up.run(),
+        Command::Controller(controller) => controller.run(),
         Command::Image(image) => image.run(),
     }
 }

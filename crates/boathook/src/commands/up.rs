@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
 
-use boathook::embedded::{Embedded, Options};
+use super::{controller::Choices, signals::Signals};
+use crate::embedded::{Embedded, Options};
 
 #[derive(Args)]
 pub(crate) struct Up {
@@ -23,19 +23,22 @@ pub(crate) struct Up {
     /// Where the kubeconfig is written [default: `kubeconfig` in the data directory]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
+    /// Leave Boathook's own controllers out: a plain cluster with the CRDs
+    #[arg(long)]
+    no_controller: bool,
+    #[command(flatten)]
+    controller: Choices,
 }
 
 impl Up {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        boathook::log::to_stderr();
+        crate::log::to_stderr();
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         runtime.context("failed to start")?.block_on(self.serve())
     }
 
     async fn serve(self) -> Result<ExitCode> {
-        // Before anything is started: a signal that comes early must end it too.
-        let mut interrupt = signal(SignalKind::interrupt()).context("failed to wait for signals")?;
-        let mut terminate = signal(SignalKind::terminate()).context("failed to wait for signals")?;
+        let mut signals = Signals::new()?;
         let options = Options {
             data_dir: self.data_dir,
             ephemeral: self.ephemeral,
@@ -43,16 +46,32 @@ impl Up {
             kubeconfig: self.kubeconfig,
         };
         let mut cluster = Embedded::start(options).await?;
-        println!("ready: export KUBECONFIG={}", cluster.kubeconfig().display());
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            died = cluster.died() => {
-                cluster.stop().await;
-                return Err(died);
-            }
-        }
+        let serving =
+            serve_boathook(cluster.client(), cluster.kubeconfig().to_owned(), self.no_controller, self.controller);
+        let outcome = tokio::select! {
+            () = signals.received() => Ok(()),
+            died = cluster.died() => Err(died),
+            failed = serving => Err(failed),
+        };
         cluster.stop().await;
-        Ok(ExitCode::SUCCESS)
+        outcome.map(|()| ExitCode::SUCCESS)
     }
+}
+
+async fn serve_boathook(
+    client: kube::Client,
+    kubeconfig: PathBuf,
+    no_controller: bool,
+    choices: Choices,
+) -> anyhow::Error {
+    if let Err(error) =
+        boathook_install::apply(&client, boathook_install::NAMESPACE, std::time::Duration::from_secs(60)).await
+    {
+        return error.into();
+    }
+    let options = choices.options(boathook_install::NAMESPACE, boathook_api::pod_notification::Executor::Api);
+    let mut service = boathook_controllers::Service::start(client, options, boathook_runtime::Reporter::default());
+    service.lease().clone().led().await;
+    println!("ready: export KUBECONFIG={}", kubeconfig.display());
+    anyhow::anyhow!(service.died().await)
 }

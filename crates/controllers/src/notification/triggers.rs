@@ -8,7 +8,7 @@ use kube::{
     Api, Client, Resource, ResourceExt,
     core::PartialObjectMeta,
     runtime::{
-        WatchStreamExt, metadata_watcher,
+        WatchStreamExt,
         reflector::{ObjectRef, Store},
         watcher,
     },
@@ -22,8 +22,8 @@ pub fn triggers(
     client: Client,
     notifications: Store<Lenient<Notification>>,
 ) -> impl Stream<Item = ObjectRef<Notification>> + Send + 'static {
-    let pods: Api<Pod> = Api::all(client);
-    let touched = metadata_watcher(pods, watcher::Config::default()).default_backoff().touched_objects();
+    let pods: Api<PartialObjectMeta<Pod>> = Api::all(client);
+    let touched = watcher(pods, watcher::Config::default()).default_backoff().touched_objects();
     // Errors are the back-off's business.
     let touched = touched.filter_map(|pod| future::ready(pod.ok()));
     touched.flat_map(move |pod| stream::iter(concerned(&notifications, &pod)))

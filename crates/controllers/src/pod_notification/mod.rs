@@ -83,6 +83,11 @@ impl Controller {
         Self { client, identity, options, lease, runs, rooms, latest: Latest::default(), reporter, parents }
     }
 
+    /// From now on nothing is started; what runs goes on.
+    pub fn close(&self) {
+        self.rooms.close();
+    }
+
     /// What runs in this process.
     pub fn runs(&self) -> Runs {
         self.runs.clone()

@@ -101,7 +101,8 @@ pub async fn apply(
         }
         Effect::WriteStatus(status) => {
             let next = PodNotification { status: Some(*status), ..object.clone() };
-            let written = api.replace_status(&name, &PostParams::default(), &next);
+            let parameters = PostParams::default();
+            let written = api.replace_status(&name, &parameters, &next);
             *object = write(&name, "write the status of", written).await?;
             latest.wrote(object);
         }

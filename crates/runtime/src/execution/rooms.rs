@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use boathook_api::PodNotification;
@@ -25,6 +28,7 @@ struct Inner {
     nodes: Mutex<HashMap<String, Arc<Semaphore>>>,
     namespaces: Mutex<HashMap<String, Arc<Semaphore>>>,
     waiting: Mutex<Vec<Waiting>>,
+    closed: AtomicBool,
     look_again: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
 }
 
@@ -46,18 +50,25 @@ impl Rooms {
     /// Objects that found no room are sent to `look_again` when it may be there.
     pub fn new(limits: Limits, look_again: mpsc::UnboundedSender<ObjectRef<PodNotification>>) -> Self {
         let (nodes, namespaces, waiting) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self(Arc::new(Inner { limits, nodes, namespaces, waiting, look_again }))
+        Self(Arc::new(Inner { limits, nodes, namespaces, waiting, closed: AtomicBool::new(false), look_again }))
+    }
+
+    /// From now on there is no room: this process is about to end.
+    pub fn close(&self) {
+        self.0.closed.store(true, Ordering::SeqCst);
     }
 
     /// Room for one object on this node, or the object waits.
     pub fn take(&self, node: &str, object: &ObjectRef<PodNotification>) -> Option<Room> {
+        if self.0.closed.load(Ordering::SeqCst) {
+            return None;
+        }
         let namespace = object.namespace.as_deref().unwrap_or_default();
         // It waits before it tries: room that becomes free in between is not missed.
         self.wait(node, namespace, object);
         let limits = self.0.limits;
         let on_node = semaphore(&self.0.nodes, node, limits.per_node).try_acquire_owned().ok()?;
-        let in_namespace =
-            semaphore(&self.0.namespaces, namespace, limits.per_namespace).try_acquire_owned().ok()?;
+        let in_namespace = semaphore(&self.0.namespaces, namespace, limits.per_namespace).try_acquire_owned().ok()?;
         self.lock_waiting().retain(|waiting| waiting.object != *object);
         let (rooms, node, namespace) = (self.clone(), node.to_owned(), namespace.to_owned());
         Some(Room { rooms, node, namespace, _permits: (on_node, in_namespace) })

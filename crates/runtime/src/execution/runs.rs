@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use boathook_actions::{Cancel, Place, Target};
@@ -30,7 +30,7 @@ struct Inner {
     table: Mutex<HashMap<String, Entry>>,
     /// Objects whose handlers or undos have ended.
     ended: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
-    /// How many runs and undos are under way.
+    /// How many objects have something under way, or something that is not written down yet.
     under_way: watch::Sender<usize>,
 }
 
@@ -58,44 +58,48 @@ impl Runs {
 
     /// How far an object's handlers and its undo are.
     pub fn progress(&self, uid: &str) -> (Progress, Progress) {
-        let table = self.lock();
+        let table = self.0.table.lock().unwrap_or_else(PoisonError::into_inner);
         table.get(uid).map_or_else(Default::default, |entry| (entry.run.clone(), entry.undo.clone()))
     }
 
     /// Runs the handlers in every container at once. The room is held until they have ended.
     pub fn start(&self, object: &PodNotification, work: Vec<(String, Work)>, room: Option<Room>) {
         let cancel = Cancel::new();
-        let uid = object.uid().unwrap_or_default();
-        {
-            let mut table = self.lock();
-            let entry = table.entry(uid).or_default();
-            if entry.run != Progress::Idle {
-                return;
+        let first = self.change(|table| {
+            let entry = table.entry(object.uid().unwrap_or_default()).or_default();
+            let first = entry.run == Progress::Idle;
+            if first {
+                entry.run = Progress::Running;
+                entry.cancel = Some(cancel.clone());
             }
-            entry.run = Progress::Running;
-            entry.cancel = Some(cancel.clone());
+            first
+        });
+        if first {
+            self.spawn(object, Which::Handlers, work, cancel, room);
         }
-        self.spawn(object, Which::Handlers, work, cancel, room);
     }
 
     /// Ends the handlers that run, as far as the place can.
     pub fn cancel(&self, object: &PodNotification) {
-        let cancel = self.lock().get(&object.uid().unwrap_or_default()).and_then(|entry| entry.cancel.clone());
+        let uid = object.uid().unwrap_or_default();
+        let cancel = self.change(|table| table.get(&uid).and_then(|entry| entry.cancel.clone()));
         cancel.iter().for_each(Cancel::cancel);
     }
 
     /// Runs the undos in every container at once, unless they run already.
     pub fn start_undo(&self, object: &PodNotification, work: Vec<(String, Work)>) {
-        {
-            let mut table = self.lock();
+        let first = self.change(|table| {
             let entry = table.entry(object.uid().unwrap_or_default()).or_default();
-            if entry.undo == Progress::Running {
-                return;
+            let first = entry.undo != Progress::Running;
+            if first {
+                entry.undo = Progress::Running;
+                entry.undo_rounds += 1;
             }
-            entry.undo = Progress::Running;
-            entry.undo_rounds += 1;
+            first
+        });
+        if first {
+            self.spawn(object, Which::Undo, work, Cancel::new(), None);
         }
-        self.spawn(object, Which::Undo, work, Cancel::new(), None);
     }
 
     pub fn forget_run(&self, object: &PodNotification) {
@@ -111,27 +115,39 @@ impl Runs {
 
     /// Takes over how an undo went that was run before this process knew of its object.
     pub fn remember_undo(&self, uid: &str, results: Vec<(String, Ended)>) {
-        let mut table = self.lock();
-        let entry = table.entry(uid.to_owned()).or_default();
-        if entry.undo == Progress::Idle {
-            entry.undo_rounds = 1;
-            entry.undo = Progress::Ended { results, round: 1 };
-        }
+        self.change(|table| {
+            let entry = table.entry(uid.to_owned()).or_default();
+            if entry.undo == Progress::Idle {
+                entry.undo_rounds = 1;
+                entry.undo = Progress::Ended { results, round: 1 };
+            }
+        });
     }
 
-    /// How many handlers and undos are under way; it may be waited on.
+    /// How many objects have handlers or undos under way, or handlers whose end is not written down yet.
     pub fn under_way(&self) -> watch::Receiver<usize> {
         self.0.under_way.subscribe()
     }
 
+    /// Changes the table, and tells how much is under way.
+    fn change<T>(&self, change: impl FnOnce(&mut HashMap<String, Entry>) -> T) -> T {
+        // A map is whole between two writes, also when a panic came in between.
+        let mut table = self.0.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = change(&mut table);
+        let busy = |entry: &&Entry| entry.run != Progress::Idle || entry.undo == Progress::Running;
+        self.0.under_way.send_replace(table.values().filter(busy).count());
+        changed
+    }
+
     fn forget(&self, object: &PodNotification, change: impl FnOnce(&mut Entry)) {
-        let mut table = self.lock();
         let uid = object.uid().unwrap_or_default();
-        let Some(entry) = table.get_mut(&uid) else { return };
-        change(entry);
-        if entry.run == Progress::Idle && entry.undo == Progress::Idle {
-            table.remove(&uid);
-        }
+        self.change(|table| {
+            let Some(entry) = table.get_mut(&uid) else { return };
+            change(entry);
+            if entry.run == Progress::Idle && entry.undo == Progress::Idle {
+                table.remove(&uid);
+            }
+        });
     }
 
     fn spawn(
@@ -146,32 +162,26 @@ impl Runs {
         let uid = object.uid().unwrap_or_default();
         let reference = ObjectRef::from_obj(object);
         let targets: Vec<_> = work.into_iter().map(|(container, work)| (target(object, container), work)).collect();
-        self.0.under_way.send_modify(|count| *count += 1);
         tokio::spawn(async move {
             let results = all(&runs.0.place, targets, &cancel).await;
             drop(room);
             runs.finish(&uid, which, results);
-            runs.0.under_way.send_modify(|count| *count -= 1);
             // Nobody listens any more: everything ends, and the object tells the next process.
             let _ = runs.0.ended.send(reference);
         });
     }
 
     fn finish(&self, uid: &str, which: Which, results: Vec<(String, Ended)>) {
-        let mut table = self.lock();
-        let entry = table.entry(uid.to_owned()).or_default();
-        match which {
-            Which::Handlers => {
-                entry.run = Progress::Ended { results, round: 1 };
-                entry.cancel = None;
+        self.change(|table| {
+            let entry = table.entry(uid.to_owned()).or_default();
+            match which {
+                Which::Handlers => {
+                    entry.run = Progress::Ended { results, round: 1 };
+                    entry.cancel = None;
+                }
+                Which::Undo => entry.undo = Progress::Ended { results, round: entry.undo_rounds },
             }
-            Which::Undo => entry.undo = Progress::Ended { results, round: entry.undo_rounds },
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
-        // A map is whole between two writes, also when a panic came in between.
-        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+        });
     }
 }
 
