@@ -1,1 +1,15 @@
-//! The node agent: its node's PodNotifications through CRI, and the ledger of what must be undone.
+//! The node agent: carries out its node's PodNotifications through the container runtime, and keeps the ledger of what
+//! must be undone.
+//!
+//! It reads what pods declare from their sandboxes, where the kubelet put it when they were created; it needs no right
+//! to exec. What it has armed it undoes also while the API server is gone, and after its own death.
+
+mod act;
+mod declared;
+mod keeper;
+pub mod ledger;
+mod observe;
+mod reconcile;
+mod service;
+
+pub use service::{Agent, Options, StartError};

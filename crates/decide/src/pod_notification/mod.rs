@@ -158,6 +158,11 @@ pub fn needs_pod(object: &PodNotification, me: Me<'_>, run: &Progress) -> bool {
     }
 }
 
+/// Whether its undo is done, or nobody can do it any more.
+pub fn is_closed(object: &PodNotification) -> bool {
+    object.status.as_ref().is_some_and(errors::undone)
+}
+
 /// An object, with what is asked of it again and again.
 struct Object<'a> {
     object: &'a PodNotification,

@@ -15,7 +15,7 @@ use kube::{
 use serde_json::json;
 use snafu::{ResultExt, Snafu};
 
-use super::{Room, Runs};
+use super::{Room, Runs, Subject};
 use crate::error_class::{Classified, ErrorClass};
 
 /// No single write takes longer.
@@ -81,7 +81,7 @@ pub async fn apply(
     effect: Effect,
     room: &mut Option<Room>,
 ) -> Result<(), ApplyError> {
-    let name = object.name_any();
+    let (name, uid) = (object.name_any(), object.uid().unwrap_or_default());
     let api: Api<PodNotification> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
     match effect {
         Effect::AddFinalizer => {
@@ -95,7 +95,7 @@ pub async fn apply(
             let patch = of(object, others.cloned().collect());
             *object = write(&name, "let go of", api.patch(&name, &PatchParams::default(), &patch)).await?;
             match object.metadata.deletion_timestamp {
-                Some(_) => latest.forget(&object.uid().unwrap_or_default()),
+                Some(_) => latest.forget(&uid),
                 None => latest.wrote(object),
             }
         }
@@ -106,16 +106,16 @@ pub async fn apply(
             *object = write(&name, "write the status of", written).await?;
             latest.wrote(object);
         }
-        Effect::Start(work) => runs.start(object, work, room.take()),
-        Effect::Cancel => runs.cancel(object),
-        Effect::StartUndo(work) => runs.start_undo(object, work),
-        Effect::ForgetRun => runs.forget_run(object),
-        Effect::ForgetUndo => runs.forget_undo(object),
+        Effect::Start(work) => runs.start(&Subject::of(object), work, room.take()),
+        Effect::Cancel => runs.cancel(&uid),
+        Effect::StartUndo(work) => runs.start_undo(&Subject::of(object), work),
+        Effect::ForgetRun => runs.forget_run(&uid),
+        Effect::ForgetUndo => runs.forget_undo(&uid),
         Effect::Delete => {
             let preconditions = Preconditions { uid: object.uid(), resource_version: object.resource_version() };
             let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
             write(&name, "delete", api.delete(&name, &parameters)).await?;
-            latest.forget(&object.uid().unwrap_or_default());
+            latest.forget(&uid);
         }
     }
     Ok(())

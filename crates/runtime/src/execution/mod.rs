@@ -9,4 +9,4 @@ mod runs;
 
 pub use apply::{ApplyError, Latest, apply};
 pub use rooms::{Limits, Room, Rooms};
-pub use runs::Runs;
+pub use runs::{Runs, Subject};

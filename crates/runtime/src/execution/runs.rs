@@ -42,6 +42,37 @@ struct Entry {
     undo_rounds: u32,
 }
 
+/// What of an object matters to whoever runs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    pub uid: String,
+    pub namespace: String,
+    pub name: String,
+    pub pod: String,
+    pub pod_uid: String,
+}
+
+impl Subject {
+    pub fn of(object: &PodNotification) -> Self {
+        Self {
+            uid: object.uid().unwrap_or_default(),
+            namespace: object.namespace().unwrap_or_default(),
+            name: object.name_any(),
+            pod: object.spec.pod_name.clone(),
+            pod_uid: object.status.as_ref().and_then(|status| status.pod_uid.clone()).unwrap_or_default(),
+        }
+    }
+
+    pub fn reference(&self) -> ObjectRef<PodNotification> {
+        ObjectRef::new(&self.name).within(&self.namespace)
+    }
+
+    fn target(&self, container: String) -> Target {
+        let Self { uid: _, namespace, name: _, pod, pod_uid } = self.clone();
+        Target { namespace, pod, pod_uid, container }
+    }
+}
+
 /// Which of an object's two runs.
 #[derive(Clone, Copy, Debug)]
 enum Which {
@@ -63,10 +94,10 @@ impl Runs {
     }
 
     /// Runs the handlers in every container at once. The room is held until they have ended.
-    pub fn start(&self, object: &PodNotification, work: Vec<(String, Work)>, room: Option<Room>) {
+    pub fn start(&self, subject: &Subject, work: Vec<(String, Work)>, room: Option<Room>) {
         let cancel = Cancel::new();
         let first = self.change(|table| {
-            let entry = table.entry(object.uid().unwrap_or_default()).or_default();
+            let entry = table.entry(subject.uid.clone()).or_default();
             let first = entry.run == Progress::Idle;
             if first {
                 entry.run = Progress::Running;
@@ -75,21 +106,20 @@ impl Runs {
             first
         });
         if first {
-            self.spawn(object, Which::Handlers, work, cancel, room);
+            self.spawn(subject, Which::Handlers, work, cancel, room);
         }
     }
 
     /// Ends the handlers that run, as far as the place can.
-    pub fn cancel(&self, object: &PodNotification) {
-        let uid = object.uid().unwrap_or_default();
-        let cancel = self.change(|table| table.get(&uid).and_then(|entry| entry.cancel.clone()));
+    pub fn cancel(&self, uid: &str) {
+        let cancel = self.change(|table| table.get(uid).and_then(|entry| entry.cancel.clone()));
         cancel.iter().for_each(Cancel::cancel);
     }
 
     /// Runs the undos in every container at once, unless they run already.
-    pub fn start_undo(&self, object: &PodNotification, work: Vec<(String, Work)>) {
+    pub fn start_undo(&self, subject: &Subject, work: Vec<(String, Work)>) {
         let first = self.change(|table| {
-            let entry = table.entry(object.uid().unwrap_or_default()).or_default();
+            let entry = table.entry(subject.uid.clone()).or_default();
             let first = entry.undo != Progress::Running;
             if first {
                 entry.undo = Progress::Running;
@@ -98,30 +128,31 @@ impl Runs {
             first
         });
         if first {
-            self.spawn(object, Which::Undo, work, Cancel::new(), None);
+            self.spawn(subject, Which::Undo, work, Cancel::new(), None);
         }
     }
 
-    pub fn forget_run(&self, object: &PodNotification) {
-        self.forget(object, |entry| entry.run = Progress::Idle);
+    pub fn forget_run(&self, uid: &str) {
+        self.forget(uid, |entry| entry.run = Progress::Idle);
     }
 
-    pub fn forget_undo(&self, object: &PodNotification) {
-        self.forget(object, |entry| {
+    pub fn forget_undo(&self, uid: &str) {
+        self.forget(uid, |entry| {
             entry.undo = Progress::Idle;
             entry.undo_rounds = 0;
         });
     }
 
-    /// Takes over how an undo went that was run before this process knew of its object.
-    pub fn remember_undo(&self, uid: &str, results: Vec<(String, Ended)>) {
-        self.change(|table| {
-            let entry = table.entry(uid.to_owned()).or_default();
-            if entry.undo == Progress::Idle {
-                entry.undo_rounds = 1;
-                entry.undo = Progress::Ended { results, round: 1 };
+    /// Waits until an object's handlers and undo are as `wanted`.
+    pub async fn settled(&self, uid: &str, wanted: impl Fn(&Progress, &Progress) -> bool) {
+        let mut changes = self.0.under_way.subscribe();
+        loop {
+            changes.mark_unchanged();
+            let (run, undo) = self.progress(uid);
+            if wanted(&run, &undo) || changes.changed().await.is_err() {
+                return;
             }
-        });
+        }
     }
 
     /// How many objects have handlers or undos under way, or handlers whose end is not written down yet.
@@ -139,35 +170,32 @@ impl Runs {
         changed
     }
 
-    fn forget(&self, object: &PodNotification, change: impl FnOnce(&mut Entry)) {
-        let uid = object.uid().unwrap_or_default();
+    fn forget(&self, uid: &str, change: impl FnOnce(&mut Entry)) {
         self.change(|table| {
-            let Some(entry) = table.get_mut(&uid) else { return };
+            let Some(entry) = table.get_mut(uid) else { return };
             change(entry);
             if entry.run == Progress::Idle && entry.undo == Progress::Idle {
-                table.remove(&uid);
+                table.remove(uid);
             }
         });
     }
 
     fn spawn(
         &self,
-        object: &PodNotification,
+        subject: &Subject,
         which: Which,
         work: Vec<(String, Work)>,
         cancel: Cancel,
         room: Option<Room>,
     ) {
-        let runs = self.clone();
-        let uid = object.uid().unwrap_or_default();
-        let reference = ObjectRef::from_obj(object);
-        let targets: Vec<_> = work.into_iter().map(|(container, work)| (target(object, container), work)).collect();
+        let (runs, subject) = (self.clone(), subject.clone());
+        let targets: Vec<_> = work.into_iter().map(|(container, work)| (subject.target(container), work)).collect();
         tokio::spawn(async move {
             let results = all(&runs.0.place, targets, &cancel).await;
             drop(room);
-            runs.finish(&uid, which, results);
+            runs.finish(&subject.uid, which, results);
             // Nobody listens any more: everything ends, and the object tells the next process.
-            let _ = runs.0.ended.send(reference);
+            let _ = runs.0.ended.send(subject.reference());
         });
     }
 
@@ -183,12 +211,6 @@ impl Runs {
             }
         });
     }
-}
-
-fn target(object: &PodNotification, container: String) -> Target {
-    let pod_uid = object.status.as_ref().and_then(|status| status.pod_uid.clone()).unwrap_or_default();
-    let (namespace, pod) = (object.namespace().unwrap_or_default(), object.spec.pod_name.clone());
-    Target { namespace, pod, pod_uid, container }
 }
 
 /// Every container's work, at once; a panic is an outcome that nobody knows.

@@ -1,0 +1,110 @@
+//! What a pod declared when this agent first saw it: a digest per pod, kept on disk.
+//!
+//! A sandbox carries the annotations of the moment it was made; one that is made again, after the node's reboot say,
+//! takes the live ones. So whoever could change a live annotation could change what runs, but for this.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use boathook_api::{Declarations, declaration::of_annotations};
+use ring::digest::{Context, SHA256};
+use snafu::{ResultExt, Snafu};
+
+#[derive(Debug, Snafu)]
+#[snafu(display("failed to {what} `{}`", path.display()))]
+pub struct DigestError {
+    what: &'static str,
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// The digests of a folder, a file per pod.
+pub(crate) struct Digests {
+    dir: PathBuf,
+}
+
+impl Digests {
+    pub(crate) fn open(dir: &Path) -> Result<Self, DigestError> {
+        fs::create_dir_all(dir).context(DigestSnafu { what: "make", path: dir })?;
+        Ok(Self { dir: dir.to_owned() })
+    }
+
+    /// What the pod declares, if that is what it declared first.
+    pub(crate) fn declared(
+        &self,
+        pod_uid: &str,
+        annotations: &BTreeMap<String, String>,
+    ) -> Result<Result<Declarations, String>, DigestError> {
+        let path = self.path(pod_uid);
+        let now = digest(annotations);
+        match fs::read_to_string(&path) {
+            Ok(first) if first == now => {}
+            Ok(_) => return Ok(Err(CHANGED.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::write(&path, &now).context(DigestSnafu { what: "write", path: &path })?;
+            }
+            Err(error) => return Err(error).context(DigestSnafu { what: "read", path: &path }),
+        }
+        // Which containers may declare was checked when the object was accepted, against the pod itself.
+        let containers: Vec<_> = of_annotations(annotations).map(|(container, _)| container.to_owned()).collect();
+        Ok(Declarations::parse(annotations, &containers).map_err(|mistake| mistake.to_string()))
+    }
+
+    /// The pods that a digest is kept of.
+    pub(crate) fn pods(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.dir).into_iter().flatten().filter_map(Result::ok);
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    }
+
+    /// The pod is gone.
+    pub(crate) fn forget(&self, pod_uid: &str) {
+        // What cannot be removed is in the way of nobody.
+        let _ = fs::remove_file(self.path(pod_uid));
+    }
+
+    fn path(&self, pod_uid: &str) -> PathBuf {
+        let safe = pod_uid.chars().map(|one| if one.is_ascii_alphanumeric() { one } else { '-' });
+        self.dir.join(safe.collect::<String>())
+    }
+}
+
+const CHANGED: &str = "what the pod declares is not what it declared when it was created: create the pod again";
+
+fn digest(annotations: &BTreeMap<String, String>) -> String {
+    let mut context = Context::new(&SHA256);
+    for (container, text) in of_annotations(annotations) {
+        for part in [container, text] {
+            context.update(&part.len().to_le_bytes());
+            context.update(part.as_bytes());
+        }
+    }
+    context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_declaration_is_not_honoured_and_other_annotations_may_change() {
+        let dir = std::env::temp_dir().join(format!("boathook-digests-{}", std::process::id()));
+        let digests = Digests::open(&dir).unwrap();
+        let annotated = |text: &str, other: &str| {
+            let of_main = ("notifiers.boathook.dev/main".to_owned(), text.to_owned());
+            BTreeMap::from([of_main, ("example.com/other".to_owned(), other.to_owned())])
+        };
+        let reload = "[{name: reload, handler: {signal: HUP}}]";
+        let first = digests.declared("a-b", &annotated(reload, "1")).unwrap().unwrap();
+        assert_eq!(first.of("reload").count(), 1);
+        assert_eq!(digests.declared("a-b", &annotated(reload, "2")).unwrap(), Ok(first));
+        let changed = digests.declared("a-b", &annotated("[{name: reload, handler: {signal: USR1}}]", "1")).unwrap();
+        assert_eq!(changed, Err(CHANGED.to_owned()));
+        assert_eq!(digests.pods(), ["a-b"]);
+        digests.forget("a-b");
+        assert_eq!(digests.pods(), [""; 0]);
+        fs::remove_dir_all(dir).unwrap();
+    }
+}

@@ -1,0 +1,275 @@
+//! The ledger: what must be undone on this node, and by when, durable before anything is done.
+//!
+//! A file per record, in place only when it is whole and on disk. A deadline is kept as a moment of this boot's clock,
+//! so that no change of the wall clock moves it; after another boot everything is overdue.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use boathook_api::{Action, PodNotification};
+use boathook_runtime::execution::Subject;
+use kube::ResourceExt;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use snafu::{ResultExt, Snafu, ensure};
+use tokio::sync::watch;
+
+/// No record is longer: it holds commands of a few containers.
+const LONGEST: u64 = 4 << 20;
+
+#[derive(Debug, Snafu)]
+pub enum LedgerError {
+    #[snafu(display("failed to {what} `{}`", path.display()))]
+    File { what: &'static str, path: PathBuf, source: io::Error },
+    #[snafu(display("`{}` is in use: another agent runs with this --state-dir", path.display()))]
+    InUse { path: PathBuf },
+    #[snafu(display(
+        "`{}` is no record of this version, and what it says may have to be undone: read it, undo that by hand, remove it",
+        path.display()
+    ))]
+    Unreadable { path: PathBuf, source: serde_json::Error },
+    #[snafu(display("`{}` is longer than {LONGEST} bytes", path.display()))]
+    TooLong { path: PathBuf },
+}
+
+/// One armed undo.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Record {
+    pub uid: String,
+    pub namespace: String,
+    pub name: String,
+    pub pod: String,
+    #[serde(rename = "podUID")]
+    pub pod_uid: String,
+    /// What to run, by container.
+    pub undo: BTreeMap<String, Action>,
+    /// The boot whose clock `expires` speaks of.
+    pub boot: String,
+    /// When it runs by itself.
+    pub expires: Option<Duration>,
+}
+
+impl Record {
+    /// What an object that was just claimed owes; nothing if it has no undo.
+    pub fn of(object: &PodNotification, boot: &str, now: Duration) -> Option<Self> {
+        let undo = object.spec.undo.as_ref()?;
+        let Subject { uid, namespace, name, pod, pod_uid } = Subject::of(object);
+        let containers = object.status.iter().flat_map(|status| &status.containers);
+        let recorded = containers.filter_map(|one| Some((one.name.clone(), one.undo.as_ref()?.action.clone())));
+        let after = undo.after_seconds.map(|seconds| Duration::from_secs(seconds.max(0).unsigned_abs().into()));
+        Some(Self {
+            uid,
+            namespace,
+            name,
+            pod,
+            pod_uid,
+            undo: recorded.collect(),
+            boot: boot.to_owned(),
+            expires: after.map(|after| now + after),
+        })
+    }
+
+    pub fn subject(&self) -> Subject {
+        let Self { uid, namespace, name, pod, pod_uid, .. } = self.clone();
+        Subject { uid, namespace, name, pod, pod_uid }
+    }
+
+    /// How long it is until it runs by itself: nothing after another boot.
+    pub fn remaining(&self, boot: &str, now: Duration) -> Option<Duration> {
+        match self.expires {
+            _ if self.boot != boot => Some(Duration::ZERO),
+            expires => expires.map(|expires| expires.saturating_sub(now)),
+        }
+    }
+}
+
+/// Every record, on disk and in memory.
+pub struct Ledger {
+    dir: PathBuf,
+    boot: String,
+    records: Mutex<BTreeMap<String, Record>>,
+    changes: watch::Sender<()>,
+    /// Held: no two agents write one ledger.
+    _lock: File,
+}
+
+impl Ledger {
+    /// Opens the ledger of this folder, which is made if it is not there.
+    pub fn open(dir: &Path, boot: &str) -> Result<Self, LedgerError> {
+        fs::create_dir_all(dir).context(FileSnafu { what: "make", path: dir })?;
+        let path = dir.join("lock");
+        let lock = File::create(&path).context(FileSnafu { what: "open", path: &path })?;
+        ensure!(flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok(), InUseSnafu { path: dir });
+        let mut records = BTreeMap::new();
+        for entry in fs::read_dir(dir).context(FileSnafu { what: "list", path: dir })? {
+            let path = entry.context(FileSnafu { what: "list", path: dir })?.path();
+            match path.extension().and_then(|extension| extension.to_str()) {
+                Some("json") => {
+                    let record = read(&path)?;
+                    records.insert(record.uid.clone(), record);
+                }
+                // Half a record: its handler never ran.
+                Some("new") => fs::remove_file(&path).context(FileSnafu { what: "remove", path: &path })?,
+                _ => {}
+            }
+        }
+        let (records, changes) = (Mutex::new(records), watch::Sender::new(()));
+        Ok(Self { dir: dir.to_owned(), boot: boot.to_owned(), records, changes, _lock: lock })
+    }
+
+    pub fn boot(&self) -> &str {
+        &self.boot
+    }
+
+    /// Keeps a record. When this returns it is on disk.
+    pub fn arm(&self, record: Record) -> Result<(), LedgerError> {
+        let path = self.path(&record.uid);
+        let new = path.with_extension("new");
+        let text = serde_json::to_vec(&record).expect("a record is plain JSON");
+        let write = || {
+            let mut file = File::create(&new)?;
+            file.write_all(&text)?;
+            file.sync_all()?;
+            fs::rename(&new, &path)?;
+            File::open(&self.dir)?.sync_all()
+        };
+        write().context(FileSnafu { what: "keep the record", path: &path })?;
+        self.lock().insert(record.uid.clone(), record);
+        self.changes.send_replace(());
+        Ok(())
+    }
+
+    /// It is undone, and known to be: drops the record. A file that stays behind is undone once more after a restart.
+    pub fn disarm(&self, uid: &str) {
+        if self.lock().remove(uid).is_none() {
+            return;
+        }
+        self.changes.send_replace(());
+        let path = self.path(uid);
+        if let Err(error) = fs::remove_file(&path) {
+            tracing::warn!(path = %path.display(), %error, "failed to remove a record of what is undone");
+        }
+    }
+
+    pub fn get(&self, uid: &str) -> Option<Record> {
+        self.lock().get(uid).cloned()
+    }
+
+    pub fn named(&self, namespace: &str, name: &str) -> Option<Record> {
+        self.lock().values().find(|record| record.namespace == namespace && record.name == name).cloned()
+    }
+
+    pub fn all(&self) -> Vec<Record> {
+        self.lock().values().cloned().collect()
+    }
+
+    /// Tells when records come and go.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    fn path(&self, uid: &str) -> PathBuf {
+        // A UID is a name of the API server's; whatever else it may be, it stays in this folder.
+        let safe: String = uid.chars().map(|one| if one.is_ascii_alphanumeric() { one } else { '-' }).collect();
+        self.dir.join(safe).with_extension("json")
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Record>> {
+        // A map is whole between two writes, also when a panic came in between.
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn read(path: &Path) -> Result<Record, LedgerError> {
+    let length = fs::metadata(path).context(FileSnafu { what: "read", path })?.len();
+    ensure!(length <= LONGEST, TooLongSnafu { path });
+    let text = fs::read(path).context(FileSnafu { what: "read", path })?;
+    serde_json::from_slice(&text).context(UnreadableSnafu { path })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of the test's own, gone with it.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("boathook-ledger-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn record(uid: &str) -> Record {
+        let undo: Action = serde_json::from_value(serde_json::json!({"exec": {"command": ["thaw"]}})).unwrap();
+        Record {
+            uid: uid.to_owned(),
+            namespace: "default".to_owned(),
+            name: "one".to_owned(),
+            pod: "db-0".to_owned(),
+            pod_uid: "p".to_owned(),
+            undo: [("main".to_owned(), undo)].into(),
+            boot: "first".to_owned(),
+            expires: Some(Duration::from_secs(100)),
+        }
+    }
+
+    #[test]
+    fn what_was_armed_is_there_after_a_restart_until_it_is_undone() {
+        let folder = Folder::new("restart");
+        let ledger = Ledger::open(&folder.0, "first").unwrap();
+        ledger.arm(record("a")).unwrap();
+        ledger.arm(record("b")).unwrap();
+        ledger.disarm("b");
+        drop(ledger);
+        let ledger = Ledger::open(&folder.0, "first").unwrap();
+        assert_eq!(ledger.all(), [record("a")]);
+        assert_eq!(ledger.named("default", "one"), Some(record("a")));
+        ledger.disarm("a");
+        drop(ledger);
+        assert_eq!(Ledger::open(&folder.0, "first").unwrap().all(), []);
+    }
+
+    #[test]
+    fn half_a_record_is_none_and_a_broken_one_is_told() {
+        let folder = Folder::new("half");
+        drop(Ledger::open(&folder.0, "first").unwrap());
+        fs::write(folder.0.join("a.new"), "{").unwrap();
+        assert_eq!(Ledger::open(&folder.0, "first").unwrap().all(), []);
+        assert!(!folder.0.join("a.new").exists());
+        fs::write(folder.0.join("b.json"), "{").unwrap();
+        let told = Ledger::open(&folder.0, "first").err().unwrap().to_string();
+        assert!(told.contains("b.json") && told.contains("by hand"), "{told}");
+    }
+
+    #[test]
+    fn two_agents_cannot_have_one_ledger() {
+        let folder = Folder::new("two");
+        let _first = Ledger::open(&folder.0, "first").unwrap();
+        assert!(matches!(Ledger::open(&folder.0, "first"), Err(LedgerError::InUse { .. })));
+    }
+
+    #[test]
+    fn a_deadline_is_a_moment_of_its_boot() {
+        let at = |seconds| Duration::from_secs(seconds);
+        assert_eq!(record("a").remaining("first", at(70)), Some(at(30)));
+        assert_eq!(record("a").remaining("first", at(170)), Some(Duration::ZERO));
+        assert_eq!(record("a").remaining("second", at(1)), Some(Duration::ZERO));
+        assert_eq!(Record { expires: None, ..record("a") }.remaining("first", at(1)), None);
+    }
+}

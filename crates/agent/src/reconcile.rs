@@ -1,0 +1,104 @@
+//! One look at a PodNotification of this node: observe, decide, act, report.
+
+use std::{sync::Arc, time::Duration};
+
+use boathook_actions::place::cri::Runtime;
+use boathook_api::PodNotification;
+use boathook_decide::pod_notification::{Me, Observed, Role, decide};
+use boathook_runtime::{
+    Classified, Clock, ErrorClass, Reconcile, Reporter,
+    execution::{Latest, Rooms, Runs},
+};
+use jiff::Timestamp;
+use kube::{Client, ResourceExt, runtime::reflector::ObjectRef};
+use snafu::Snafu;
+
+use crate::{
+    act::{self, ActError},
+    declared::Digests,
+    keeper::Keeper,
+    ledger::Ledger,
+    observe::{self, ObserveError},
+};
+
+/// Where the node's objects come to be looked at.
+pub(crate) struct Desk {
+    pub(crate) client: Client,
+    pub(crate) identity: String,
+    pub(crate) node: String,
+    pub(crate) runtime: Runtime,
+    pub(crate) runs: Runs,
+    pub(crate) rooms: Rooms,
+    pub(crate) latest: Latest,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) digests: Digests,
+    pub(crate) clock: Clock,
+    pub(crate) reporter: Reporter,
+}
+
+#[derive(Debug, Snafu)]
+pub enum Error {
+    #[snafu(transparent)]
+    Observe { source: ObserveError },
+    #[snafu(transparent)]
+    Act { source: ActError },
+}
+
+impl Classified for Error {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Observe { source } => source.class(),
+            Self::Act { source } => source.class(),
+        }
+    }
+}
+
+impl Reconcile<PodNotification> for Desk {
+    type Error = Error;
+
+    async fn reconcile(&self, seen: Arc<PodNotification>) -> Result<Option<Duration>, Error> {
+        let me = Me { identity: &self.identity, role: Role::Agent };
+        let mut seen = observe::observe(self, me, self.latest.of(&seen)).await?;
+        let now = Timestamp::now();
+        let decision = decide(
+            &Observed {
+                object: &seen.object,
+                me,
+                pod: seen.pod,
+                run: seen.run,
+                undo: seen.undo,
+                expires: seen.expires,
+                room: seen.room.is_some(),
+            },
+            now,
+        );
+        act::act(self, &mut seen.object, decision.effects, &mut seen.room).await?;
+        self.reporter.report(&seen.object, decision.reports);
+        self.disarm_if_closed(&seen.object);
+        Ok(decision.again.map(|again| Duration::try_from(again.duration_since(now)).unwrap_or_default()))
+    }
+
+    /// Whoever took an object away with force did not take away what it did: it is undone all the same.
+    fn gone(&self, object: &ObjectRef<PodNotification>) {
+        let record = self.ledger.named(object.namespace.as_deref().unwrap_or_default(), &object.name);
+        if let Some(record) = record {
+            let (keeper, ledger) = (Arc::clone(&self.keeper), Arc::clone(&self.ledger));
+            tokio::spawn(async move {
+                let uid = record.uid.clone();
+                keeper.undo(record).await;
+                ledger.disarm(&uid);
+            });
+        }
+    }
+}
+
+impl Desk {
+    /// Another may have closed the question of the undo, for a pod that is gone: the record goes too.
+    fn disarm_if_closed(&self, object: &PodNotification) {
+        let uid = object.uid().unwrap_or_default();
+        if self.ledger.get(&uid).is_some() && boathook_decide::pod_notification::is_closed(object) {
+            self.ledger.disarm(&uid);
+        }
+    }
+}

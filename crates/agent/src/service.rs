@@ -1,0 +1,154 @@
+//! The agent, put together and started.
+
+use std::{collections::BTreeSet, io, path::PathBuf, sync::Arc, time::Duration};
+
+use boathook_actions::{
+    Place,
+    place::cri::{self, Runtime},
+};
+use boathook_api::{PodNotification, Signal};
+use boathook_runtime::{
+    Clock, Reporter, RunLoop, identity,
+    execution::{Latest, Limits, Rooms, Runs},
+    lenient::Lenient,
+};
+use kube::{
+    Client, Resource,
+    runtime::{reflector::Store, watcher},
+};
+use snafu::{ResultExt, Snafu};
+use tokio::{sync::watch, task::JoinSet};
+
+use crate::{
+    declared::{DigestError, Digests},
+    keeper::Keeper,
+    ledger::{Ledger, LedgerError},
+    reconcile::Desk,
+};
+
+/// How long handlers and undos that run may go on after the stop.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// What a person may choose.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The node's name in the cluster.
+    pub node: String,
+    /// Where the node's container runtime listens.
+    pub cri_socket: PathBuf,
+    /// Where the ledger is kept.
+    pub state_dir: PathBuf,
+    /// Signals that end or stop a container, and may be sent all the same.
+    pub allow_signals: BTreeSet<Signal>,
+    /// How many notifications run at once.
+    pub limit: usize,
+}
+
+#[derive(Debug, Snafu)]
+pub enum StartError {
+    #[snafu(transparent)]
+    Ledger { source: LedgerError },
+    #[snafu(transparent)]
+    Digests { source: DigestError },
+    #[snafu(display("failed to read which boot this is"))]
+    Boot { source: io::Error },
+}
+
+/// A running agent.
+pub struct Agent {
+    desk: Arc<Desk>,
+    tasks: JoinSet<&'static str>,
+    stop: watch::Sender<bool>,
+}
+
+impl Agent {
+    /// Starts it. What the ledger says is overdue is undone at once, whether or not the API server answers.
+    pub fn start(client: Client, options: Options, reporter: Reporter) -> Result<Self, StartError> {
+        let Options { node, cri_socket, state_dir, allow_signals, limit } = options;
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context(BootSnafu)?;
+        let ledger = Arc::new(Ledger::open(&state_dir.join("ledger"), boot.trim())?);
+        let digests = Digests::open(&state_dir.join("declared"))?;
+        let runtime = Runtime::new(&cri_socket, cri::Options { allow_signals });
+        let of_node = watcher::Config::default().fields(&format!("status.nodeName={node}"));
+        let mut objects = RunLoop::<PodNotification>::new(client.clone(), of_node);
+        let look_again = objects.channel();
+        let runs = Runs::new(Place::Cri(runtime.clone()), look_again.clone());
+        let clock = Clock::of_the_machine();
+        let keeper = Arc::new(Keeper { ledger: Arc::clone(&ledger), runs: runs.clone(), clock: clock.clone() });
+        let desk = Arc::new(Desk {
+            client,
+            identity: identity(),
+            node,
+            runtime,
+            runs,
+            rooms: Rooms::new(Limits { per_node: limit, per_namespace: limit }, look_again),
+            latest: Latest::default(),
+            ledger,
+            keeper: Arc::clone(&keeper),
+            digests,
+            clock,
+            reporter,
+        });
+        let stop = watch::Sender::new(false);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            keeper.run().await;
+            "the keeper of the ledger"
+        });
+        let (store, tidying) = (objects.store(), Arc::clone(&desk));
+        tasks.spawn(async move {
+            tidying.tidy(store).await;
+            std::future::pending().await
+        });
+        let (mut stopped, working) = (stop.subscribe(), Arc::clone(&desk));
+        tasks.spawn(async move {
+            let stop = async move {
+                let _ = stopped.wait_for(|stop| *stop).await;
+            };
+            objects.run(working, stop).await;
+            "the loop over PodNotifications"
+        });
+        Ok(Self { desk, tasks, stop })
+    }
+
+    /// Waits until a part has ended by itself, which none should, and says which.
+    pub async fn died(&mut self) -> String {
+        match self.tasks.join_next().await {
+            Some(Ok(part)) => format!("{part} ended"),
+            Some(Err(error)) => format!("a part of the agent panicked: {error}"),
+            None => "nothing runs".to_owned(),
+        }
+    }
+
+    /// Starts nothing more, lets what runs end and writes that down. What is armed stays in the ledger.
+    pub async fn stop(mut self) {
+        self.desk.rooms.close();
+        let mut under_way = self.desk.runs.under_way();
+        if tokio::time::timeout(GRACE, under_way.wait_for(|count| *count == 0)).await.is_err() {
+            tracing::warn!("some handlers had not ended {GRACE:?} after the stop: their outcome will be unknown");
+        }
+        self.stop.send_replace(true);
+        // The loop ends by itself, within its own time; the rest waits for ever.
+        let _ = self.tasks.join_next().await;
+        self.tasks.shutdown().await;
+    }
+}
+
+impl Desk {
+    /// Once the API server has told what there is: what the ledger knows and it does not, was taken away with force.
+    async fn tidy(&self, store: Store<Lenient<PodNotification>>) {
+        for pod in self.digests.pods() {
+            if let Ok(None) = self.runtime.sandbox(&pod).await {
+                self.digests.forget(&pod);
+            }
+        }
+        if store.wait_until_ready().await.is_err() {
+            return;
+        }
+        let known: BTreeSet<_> = store.state().iter().filter_map(|object| object.meta().uid.clone()).collect();
+        for record in self.ledger.all().into_iter().filter(|record| !known.contains(&record.uid)) {
+            use boathook_runtime::Reconcile as _;
+            self.gone(&record.subject().reference());
+        }
+    }
+}
