@@ -27,11 +27,6 @@ pub(super) fn merged(bundle: &str, own: &str, now: Timestamp) -> String {
     all.join("\n") + "\n"
 }
 
-/// Whether it holds this certificate.
-pub(super) fn contains(bundle: &str, own: &str) -> bool {
-    blocks(bundle).any(|block| block == own.trim())
-}
-
 /// The certificates in a text, each as it is written.
 fn blocks(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(END).filter_map(|part| Some(part[part.find(BEGIN)?..].trim()))
@@ -109,6 +104,10 @@ mod tests {
 
     fn ca(authority: &Authority, issued: i64) -> String {
         authority.issue(at(issued)).unwrap().ca
+    }
+
+    fn contains(bundle: &str, own: &str) -> bool {
+        blocks(bundle).any(|block| block == own.trim())
     }
 
     fn authority(identity: &str) -> Authority {
