@@ -3,6 +3,7 @@
 pub mod notification;
 pub mod pod_notification;
 pub mod service;
+pub mod webhooks;
 
 use std::time::Duration;
 

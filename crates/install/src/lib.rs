@@ -3,6 +3,7 @@
 //! What is written here by hand is rendered into `deploy/` by `cargo xtask generate`.
 
 pub mod apply;
+pub mod webhooks;
 
 pub use apply::apply;
 

@@ -34,6 +34,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
 use crate::{
+    Metrics,
     error_class::{Classified, ErrorClass, chain},
     lenient::{Lenient, watched},
 };
@@ -86,6 +87,7 @@ pub struct RunLoop<K: Kind> {
     store: (Store<Lenient<K>>, Writer<Lenient<K>>),
     triggers: SelectAll<BoxStream<'static, ObjectRef<K>>>,
     concurrency: u16,
+    metrics: Arc<Metrics>,
 }
 
 impl<K: Kind> RunLoop<K> {
@@ -93,12 +95,19 @@ impl<K: Kind> RunLoop<K> {
     pub fn new(client: Client, watch: watcher::Config) -> Self {
         let api = Api::all(client.clone());
         let (reader, writer) = reflector::store();
-        Self { client, api, watch, store: (reader, writer), triggers: SelectAll::new(), concurrency: CONCURRENCY }
+        let (store, triggers, metrics) = ((reader, writer), SelectAll::new(), Arc::default());
+        Self { client, api, watch, store, triggers, concurrency: CONCURRENCY, metrics }
     }
 
     /// How many objects are looked at at once.
     pub fn concurrency(mut self, concurrency: u16) -> Self {
         self.concurrency = concurrency;
+        self
+    }
+
+    /// Counts failures here.
+    pub fn metrics(mut self, metrics: Arc<Metrics>) -> Self {
+        self.metrics = metrics;
         self
     }
 
@@ -122,8 +131,8 @@ impl<K: Kind> RunLoop<K> {
 
     /// Runs until `stop`, and then until what was begun has finished, at most 10 s.
     pub async fn run<R: Reconcile<K>>(self, reconcile: Arc<R>, stop: impl Future<Output = ()> + Send + 'static) {
-        let Self { client, api, watch, store: (reader, writer), triggers, concurrency } = self;
-        let desk = Arc::new(Desk { client, reconcile, failures: Mutex::default(), _kind: PhantomData });
+        let Self { client, api, watch, store: (reader, writer), triggers, concurrency, metrics } = self;
+        let desk = Arc::new(Desk { client, reconcile, metrics, failures: Mutex::default(), _kind: PhantomData });
         let stop = stop.shared();
         let objects = watched(api, watch).reflect(writer).touched_objects();
         let results = Controller::for_stream(objects, reader)
@@ -171,6 +180,7 @@ type Key = (Option<String>, String);
 struct Desk<K, R> {
     client: Client,
     reconcile: Arc<R>,
+    metrics: Arc<Metrics>,
     /// Of those objects alone whose last look failed.
     failures: Mutex<HashMap<Key, Failures>>,
     _kind: PhantomData<fn() -> K>,
@@ -225,6 +235,7 @@ impl<K: Kind, R: Reconcile<K>> Desk<K, R> {
         // Until a look has succeeded, an object stays one to be read afresh.
         let failures =
             Failures { in_a_row: before.in_a_row.saturating_add(1), stale: before.stale || class.is_stale() };
+        self.metrics.failure(&K::kind(&()), class);
         let again = class.delay(failures.in_a_row);
         let object = describe::<K>(&key.0, &key.1);
         match class {

@@ -1,0 +1,105 @@
+//! What pods declare: read when a pod is created, so that its author learns of a mistake at once; and never changed
+//! afterwards, so that the right to patch a pod is never the right to run commands in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use boathook_api::{Declarations, declaration::of_annotations, words::NOTIFIERS_PREFIX};
+use boathook_runtime::webhook::{Ask, refuse};
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use kube::{ResourceExt, api::DynamicObject, core::admission::AdmissionResponse};
+
+/// A new pod's declarations are valid, or the answer says what is wrong.
+pub(super) fn review_new_pod(ask: &Ask) -> AdmissionResponse {
+    let pod = match ask.object.clone().map(DynamicObject::try_parse::<Pod>) {
+        Some(Ok(pod)) => pod,
+        // The API server has read it, so it is a pod: newer than we know. Whoever runs its notifiers reads it again.
+        Some(Err(_)) | None => return AdmissionResponse::from(ask),
+    };
+    match Declarations::parse(pod.annotations(), &pod.spec.as_ref().map(may_declare).unwrap_or_default()) {
+        Ok(_) => AdmissionResponse::from(ask),
+        Err(mistake) => refuse(ask, 422, "Invalid", mistake),
+    }
+}
+
+/// Ordinary containers, and native sidecars.
+fn may_declare(spec: &PodSpec) -> Vec<String> {
+    let sidecars = spec.init_containers.iter().flatten();
+    let sidecars = sidecars.filter(|container| container.restart_policy.as_deref() == Some("Always"));
+    spec.containers.iter().chain(sidecars).map(|container| container.name.clone()).collect()
+}
+
+/// An update, or a binding to a node, leaves the declarations as they are.
+pub(super) fn review_change(ask: &Ask) -> AdmissionResponse {
+    let declared = |object: &Option<DynamicObject>| -> BTreeMap<String, String> {
+        let declared = object.iter().flat_map(|object| of_annotations(object.annotations()));
+        declared.map(|(container, text)| (container.to_owned(), text.to_owned())).collect()
+    };
+    let (before, after) = (declared(&ask.old_object), declared(&ask.object));
+    let changed: BTreeSet<&String> =
+        before.keys().chain(after.keys()).filter(|container| before.get(*container) != after.get(*container)).collect();
+    let Some(container) = changed.first() else { return AdmissionResponse::from(ask) };
+    refuse(
+        ask,
+        403,
+        "Forbidden",
+        format!(
+            "annotation `{NOTIFIERS_PREFIX}{container}` of a pod that is there cannot be added, changed or removed: \
+             change it in the pod's template, or create the pod anew"
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::webhooks::test_asks::ask;
+
+    fn pod(annotations: Value) -> Value {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db-0", "annotations": annotations},
+            "spec": {"containers": [{"name": "main"}], "initContainers":
+                [{"name": "sidecar", "restartPolicy": "Always"}, {"name": "setup"}]}})
+    }
+
+    fn created(container: &str, text: &str) -> AdmissionResponse {
+        let key = format!("{NOTIFIERS_PREFIX}{container}");
+        review_new_pod(&ask("CREATE", Some(pod(json!({key: text}))), None))
+    }
+
+    const RELOAD: &str = "[{name: reload, handler: {signal: HUP}}]";
+
+    #[test]
+    fn containers_and_sidecars_may_declare_and_others_may_not() {
+        assert!(created("main", RELOAD).allowed && created("sidecar", RELOAD).allowed);
+        for container in ["setup", "unknown"] {
+            let refused = created(container, RELOAD);
+            assert!(!refused.allowed && refused.result.message.contains(container), "{}", refused.result.message);
+        }
+    }
+
+    #[test]
+    fn a_mistake_is_told_at_its_place() {
+        let refused = created("main", "[{name: reload, handler: {signal: 1}}]");
+        assert_eq!((refused.allowed, refused.result.code), (false, 422));
+        let message = refused.result.message;
+        for words in ["`notifiers.boathook.dev/main`", "entry 0 (`reload`)", "handler.signal"] {
+            assert!(message.contains(words), "{message}");
+        }
+    }
+
+    #[test]
+    fn what_is_declared_is_never_changed() {
+        let key = "notifiers.boathook.dev/main";
+        let changed = |before: Value, after: Value| {
+            review_change(&ask("UPDATE", Some(pod(after)), Some(pod(before)))).result.code == 403
+        };
+        assert!(changed(json!({}), json!({key: RELOAD})), "added");
+        assert!(changed(json!({key: RELOAD}), json!({})), "removed");
+        assert!(changed(json!({key: RELOAD}), json!({key: "[]"})), "changed");
+        assert!(!changed(json!({key: RELOAD, "a": "b"}), json!({key: RELOAD, "a": "c"})), "another one");
+        let binding = json!({"metadata": {"name": "db-0", "annotations": {key: RELOAD}}, "target": {"name": "node"}});
+        let refused = review_change(&ask("CREATE", Some(binding), None));
+        assert!(!refused.allowed && refused.result.message.contains("anew"), "{}", refused.result.message);
+    }
+}

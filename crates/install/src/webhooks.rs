@@ -1,0 +1,145 @@
+//! The ValidatingWebhookConfiguration `boathook`, without the CAs, which the webhooks' servers add themselves.
+//!
+//! Each webhook is narrow: `matchConditions`, decided in the API server, let through exactly the requests that matter,
+//! so an outage of Boathook can stop only those. Everything is stated, also what the API server would default, so that
+//! what is stored can be compared with what is wanted.
+//!
+//! The annotations of a pod change by an update of the pod and of `pods/status`, and by the annotations of the Binding
+//! that assigns it to a node; other subresources keep the metadata, but are watched likewise: it costs nothing.
+
+use boathook_api::words::{GROUP, NOTIFIERS_PREFIX};
+use k8s_openapi::{
+    api::admissionregistration::v1::{
+        MatchCondition, RuleWithOperations, ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
+    },
+    apimachinery::pkg::apis::meta::v1::LabelSelector,
+};
+use kube::api::ObjectMeta;
+
+/// The configuration's name.
+pub const NAME: &str = "boathook";
+
+/// Where the author of an inline action or undo is checked.
+pub const INLINE_ACTIONS: &str = "/inline-actions";
+
+/// Where the declarations of a new pod are validated.
+pub const POD_DECLARATIONS: &str = "/pod-declarations";
+
+/// Where changes of declarations are refused.
+pub const DECLARATION_CHANGES: &str = "/declaration-changes";
+
+/// How long the API server waits. The server gives up earlier, in its own words.
+const TIMEOUT_SECONDS: i32 = 10;
+
+/// What becomes of a request when the webhook cannot be asked.
+#[derive(Clone, Copy)]
+enum WithoutAnswer {
+    Refuse,
+    /// For a webhook that is a courtesy.
+    LetThrough,
+}
+
+/// For webhooks that are reached at each path as `reach` says.
+pub fn configuration(reach: impl Fn(&str) -> WebhookClientConfig) -> ValidatingWebhookConfiguration {
+    let webhook = |name: &str, path, rule, condition, without_answer| ValidatingWebhook {
+        name: format!("{name}.{GROUP}"),
+        client_config: reach(path),
+        rules: Some(vec![rule]),
+        match_conditions: Some(vec![condition]),
+        failure_policy: Some(
+            match without_answer {
+                WithoutAnswer::Refuse => "Fail",
+                WithoutAnswer::LetThrough => "Ignore",
+            }
+            .to_owned(),
+        ),
+        match_policy: Some("Equivalent".to_owned()),
+        side_effects: "None".to_owned(),
+        timeout_seconds: Some(TIMEOUT_SECONDS),
+        admission_review_versions: vec!["v1".to_owned()],
+        namespace_selector: Some(LabelSelector::default()),
+        object_selector: Some(LabelSelector::default()),
+    };
+    let webhooks = vec![
+        webhook(
+            "inline-actions",
+            INLINE_ACTIONS,
+            rule("CREATE", GROUP, &["podnotifications"]),
+            condition(
+                "has-an-action",
+                "has(object.spec.action) || (has(object.spec.undo) && has(object.spec.undo.action))",
+            ),
+            WithoutAnswer::Refuse,
+        ),
+        webhook(
+            "pod-declarations",
+            POD_DECLARATIONS,
+            rule("CREATE", "", &["pods"]),
+            condition("declares", &declares("object")),
+            WithoutAnswer::LetThrough,
+        ),
+        webhook(
+            "declaration-changes",
+            DECLARATION_CHANGES,
+            rule("UPDATE", "", &["pods", "pods/*"]),
+            condition("changes-a-declaration", &changes_a_declaration()),
+            WithoutAnswer::Refuse,
+        ),
+        webhook(
+            "declarations-by-binding",
+            DECLARATION_CHANGES,
+            rule("CREATE", "", &["bindings", "pods/binding"]),
+            condition("declares", &declares("object")),
+            WithoutAnswer::Refuse,
+        ),
+    ];
+    let metadata = ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() };
+    ValidatingWebhookConfiguration { metadata, webhooks: Some(webhooks) }
+}
+
+fn rule(operation: &str, group: &str, resources: &[&str]) -> RuleWithOperations {
+    RuleWithOperations {
+        operations: Some(vec![operation.to_owned()]),
+        api_groups: Some(vec![group.to_owned()]),
+        api_versions: Some(vec!["*".to_owned()]),
+        resources: Some(resources.iter().map(|resource| (*resource).to_owned()).collect()),
+        scope: Some("Namespaced".to_owned()),
+    }
+}
+
+fn condition(name: &str, expression: &str) -> MatchCondition {
+    MatchCondition { name: name.to_owned(), expression: expression.to_owned() }
+}
+
+/// Whether an object has an annotation that declares.
+fn declares(object: &str) -> String {
+    let annotations = format!("{object}.metadata.annotations");
+    format!("has({annotations}) && {annotations}.exists(key, key.startsWith('{NOTIFIERS_PREFIX}'))")
+}
+
+/// Whether there is a declaration in one of them that the other has not, or has otherwise.
+fn changes_a_declaration() -> String {
+    let lacks = |one: &str, other: &str| {
+        let (ours, theirs) = (format!("{one}.metadata.annotations"), format!("{other}.metadata.annotations"));
+        format!(
+            "(has({ours}) && {ours}.exists(key, key.startsWith('{NOTIFIERS_PREFIX}') && (!has({theirs}) || \
+             !(key in {theirs}) || {theirs}[key] != {ours}[key])))"
+        )
+    };
+    format!("{} || {}", lacks("object", "oldObject"), lacks("oldObject", "object"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_courtesy_lets_requests_through_without_an_answer() {
+        let configuration = configuration(|_| WebhookClientConfig::default());
+        for webhook in configuration.webhooks.unwrap() {
+            let expected = if webhook.name == "pod-declarations.boathook.dev" { "Ignore" } else { "Fail" };
+            assert_eq!(webhook.failure_policy.as_deref(), Some(expected), "{}", webhook.name);
+            assert_eq!(webhook.match_conditions.map(|conditions| conditions.len()), Some(1), "{}", webhook.name);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The ValidatingWebhookConfiguration in the cluster, kept as it should be.
+//!
+//! Whoever leads writes what it says; every replica writes its own CA into it. So replicas of two versions, or at two
+//! addresses, do not write to and fro. What someone changes or deletes is mended at once.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use k8s_openapi::{ByteString, api::admissionregistration::v1::ValidatingWebhookConfiguration};
+use kube::{Api, Client, ResourceExt, api::PostParams, runtime::watcher};
+use tokio::{sync::watch, time::Instant};
+
+use super::{
+    Progress,
+    authority::{self, Authority, Certificates},
+    bundle,
+    probe::Probe,
+};
+use crate::{
+    Classified, ErrorClass, Lease,
+    error_class::chain,
+    lenient::{Lenient, touched},
+};
+
+/// A call may take this long.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// How often the webhooks are tried until they answer.
+const PROBE_EVERY: Duration = Duration::from_millis(200);
+
+pub(super) struct Keeper {
+    client: Client,
+    api: Api<ValidatingWebhookConfiguration>,
+    wanted: ValidatingWebhookConfiguration,
+    authority: Authority,
+    certificates: watch::Sender<Certificates>,
+    probe: Probe,
+    progress: Arc<watch::Sender<Progress>>,
+}
+
+/// What came of a look at the configuration.
+#[derive(Debug, PartialEq, Eq)]
+enum Mending {
+    AsItShouldBe,
+    Written,
+}
+
+impl Keeper {
+    pub(super) fn new(
+        client: Client,
+        wanted: ValidatingWebhookConfiguration,
+        authority: Authority,
+        certificates: watch::Sender<Certificates>,
+        probe: Probe,
+        progress: Arc<watch::Sender<Progress>>,
+    ) -> Self {
+        Self { api: Api::all(client.clone()), client, wanted, authority, certificates, probe, progress }
+    }
+
+    pub(super) async fn run(self, lease: Lease) {
+        let only_ours = watcher::Config::default().fields(&format!("metadata.name={}", self.wanted.name_any()));
+        let api: Api<Lenient<ValidatingWebhookConfiguration>> = Api::all(self.client.clone());
+        let mut changes = pin!(touched(api, only_ours));
+        let mut leadership = lease.changes();
+        let mut renewal = Instant::now() + authority::RENEW_EVERY;
+        let mut troubles = 0;
+        loop {
+            if Instant::now() >= renewal {
+                renewal = Instant::now() + authority::RENEW_EVERY;
+                self.renew();
+            }
+            let pause = match self.mend(lease.leads()).await {
+                Ok(Mending::AsItShouldBe) => {
+                    troubles = 0;
+                    self.try_a_call().await
+                }
+                Ok(Mending::Written) => {
+                    troubles += 1;
+                    self.try_a_call().await
+                }
+                Err((class, error)) => {
+                    troubles += 1;
+                    tracing::warn!(error, "failed to keep the webhook configuration, trying again");
+                    Some(class.delay(troubles))
+                }
+            };
+            if troubles > 1 {
+                // Who writes again and again is fighting with someone: slower each time, whatever changes meanwhile.
+                tokio::time::sleep(ErrorClass::Transient.delay(troubles)).await;
+                continue;
+            }
+            let until = pause.map_or(renewal, |pause| renewal.min(Instant::now() + pause));
+            tokio::select! {
+                _ = changes.next() => {}
+                Ok(()) = leadership.changed() => {}
+                () = tokio::time::sleep_until(until) => {}
+            }
+        }
+    }
+
+    fn renew(&self) {
+        match self.authority.issue(Timestamp::now()) {
+            Ok(renewed) => drop(self.certificates.send_replace(renewed)),
+            Err(error) => tracing::error!(error = chain(&error), "failed to renew the certificates"),
+        }
+    }
+
+    /// Tries the webhooks, if nobody has asked them yet. Returns when to try again.
+    async fn try_a_call(&self) -> Option<Duration> {
+        if self.progress.borrow().answered {
+            return None;
+        }
+        match self.probe.call().await {
+            Ok(()) => {
+                self.progress.send_modify(|progress| progress.answered = true);
+                None
+            }
+            Err(why) => {
+                tracing::debug!(why, "the webhooks do not answer yet");
+                Some(PROBE_EVERY)
+            }
+        }
+    }
+
+    async fn mend(&self, leads: bool) -> Result<Mending, (ErrorClass, String)> {
+        let name = self.wanted.name_any();
+        let stored = in_time("read", self.api.get_opt(&name)).await?;
+        let own = self.certificates.borrow().ca.clone();
+        let mended = mended(stored.as_ref(), &self.wanted, &own, leads, Timestamp::now());
+        let outcome = match (mended, stored) {
+            (None, _) => Ok(Mending::AsItShouldBe),
+            (Some(mended), None) => {
+                in_time("create", self.api.create(&PostParams::default(), &mended)).await.map(|_| Mending::Written)
+            }
+            (Some(mended), Some(_)) => {
+                let params = PostParams::default();
+                in_time("update", self.api.replace(&name, &params, &mended)).await.map(|_| Mending::Written)
+            }
+        };
+        self.progress.send_if_modified(|progress| {
+            let stored = outcome.is_ok();
+            std::mem::replace(&mut progress.stored, stored) != stored
+        });
+        outcome
+    }
+}
+
+async fn in_time<T>(action: &str, call: impl Future<Output = kube::Result<T>>) -> Result<T, (ErrorClass, String)> {
+    match tokio::time::timeout(DEADLINE, call).await {
+        Ok(answer) => answer.map_err(|error| (error.class(), format!("failed to {action} it: {}", chain(&error)))),
+        Err(_) => Err((ErrorClass::Transient, format!("failed to {action} it: no answer in time"))),
+    }
+}
+
+/// What the configuration should be, if it is not. Everything is stated in `wanted`, so that nothing is left to the
+/// API server's defaults and equal means equal.
+fn mended(
+    stored: Option<&ValidatingWebhookConfiguration>,
+    wanted: &ValidatingWebhookConfiguration,
+    own: &str,
+    leads: bool,
+    now: Timestamp,
+) -> Option<ValidatingWebhookConfiguration> {
+    let mut mended = stored.unwrap_or(wanted).clone();
+    if leads {
+        mended.webhooks.clone_from(&wanted.webhooks);
+    }
+    let known = stored.and_then(|stored| stored.webhooks.as_ref()).into_iter().flatten();
+    let known = known.filter_map(|webhook| webhook.client_config.ca_bundle.as_ref());
+    let known: String = known.map(|bundle| String::from_utf8_lossy(&bundle.0) + "\n").collect();
+    let bundle = bundle::merged(&known, own, now);
+    for webhook in mended.webhooks.iter_mut().flatten() {
+        webhook.client_config.ca_bundle = Some(ByteString(bundle.clone().into_bytes()));
+    }
+    (stored != Some(&mended)).then_some(mended)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::admissionregistration::v1::ValidatingWebhook;
+
+    use super::*;
+
+    fn configuration(name: &str) -> ValidatingWebhookConfiguration {
+        let webhook = ValidatingWebhook { name: name.to_owned(), ..ValidatingWebhook::default() };
+        ValidatingWebhookConfiguration { webhooks: Some(vec![webhook]), ..ValidatingWebhookConfiguration::default() }
+    }
+
+    fn names(configuration: &ValidatingWebhookConfiguration) -> Vec<&str> {
+        configuration.webhooks.iter().flatten().map(|webhook| webhook.name.as_str()).collect()
+    }
+
+    #[test]
+    fn the_leader_writes_what_it_says_and_others_only_their_ca() {
+        let now = Timestamp::now();
+        let ca = |identity| Authority::new(identity, "127.0.0.1").unwrap().issue(now).unwrap().ca;
+        let (ours, theirs) = (ca("ours"), ca("theirs"));
+        let (old, new) = (configuration("old"), configuration("new"));
+        let first = mended(None, &old, &theirs, false, now).unwrap();
+        assert_eq!(mended(Some(&first), &old, &theirs, true, now), None, "as it should be");
+
+        let follower = mended(Some(&first), &new, &ours, false, now).unwrap();
+        assert_eq!(names(&follower), ["old"]);
+        let leader = mended(Some(&follower), &new, &ours, true, now).unwrap();
+        assert_eq!(names(&leader), ["new"]);
+        for configuration in [follower, leader] {
+            let bundle = &configuration.webhooks.unwrap()[0].client_config.ca_bundle.clone().unwrap().0;
+            let bundle = std::str::from_utf8(bundle).unwrap();
+            assert!(bundle.contains(ours.trim()) && bundle.contains(theirs.trim()), "{bundle}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Admission webhooks: an HTTPS server with a CA of its own, which keeps its configuration in the cluster.
+//!
+//! Every replica serves, leader or not, and adds its own CA to the configuration; what else is in there is the
+//! leader's to write. No Secret is read or written.
+
+mod authority;
+mod bundle;
+mod configuration;
+mod probe;
+mod reach;
+mod server;
+
+use std::{net::SocketAddr, sync::Arc};
+
+use jiff::Timestamp;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use kube::Client;
+use snafu::{ResultExt, Snafu};
+use tokio::{net::TcpListener, sync::watch};
+
+use crate::{Lease, metrics::Metrics};
+use authority::Authority;
+use configuration::Keeper;
+use probe::Probe;
+pub use reach::{Error as ReachError, Reach};
+pub use server::{Ask, Reviews, refuse};
+
+/// Where to listen, and how the API server comes here.
+pub struct Options {
+    pub listen: SocketAddr,
+    /// Absent: by the address that is listened on.
+    pub reach: Option<Reach>,
+    /// This process.
+    pub identity: String,
+    /// Where a call of the webhooks is tried, in a dry run.
+    pub namespace: String,
+}
+
+#[derive(Debug, Snafu)]
+pub enum Error {
+    #[snafu(display("failed to listen for webhooks on `{address}`"))]
+    Listen { address: SocketAddr, source: std::io::Error },
+    #[snafu(transparent)]
+    Unreachable { source: ReachError },
+    #[snafu(transparent)]
+    Certificate { source: authority::Error },
+}
+
+/// Webhooks that listen and are to be run.
+pub struct Webhooks {
+    listener: TcpListener,
+    server: server::Server,
+    keeper: Keeper,
+    readiness: Readiness,
+}
+
+/// How far the webhooks have come; cheap to copy and to ask.
+#[derive(Clone)]
+pub struct Readiness(watch::Receiver<Progress>);
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Progress {
+    /// Our CA is in the configuration that the cluster has.
+    stored: bool,
+    /// The API server has asked a webhook of ours and got its answer.
+    answered: bool,
+}
+
+impl Readiness {
+    /// Whether the API server can ask, and does.
+    pub fn is_ready(&self) -> bool {
+        let Progress { stored, answered } = *self.0.borrow();
+        stored && answered
+    }
+
+    /// Waits until then.
+    pub async fn ready(&self) {
+        let mut progress = self.0.clone();
+        if progress.wait_for(|progress| progress.stored && progress.answered).await.is_err() {
+            // The webhooks have ended: they will never be.
+            futures::future::pending().await
+        }
+    }
+}
+
+impl Webhooks {
+    /// Listens. `wanted` says what the configuration should be, without CAs, for webhooks that are reached so.
+    pub async fn bind(
+        client: Client,
+        options: Options,
+        reviews: Reviews,
+        metrics: Arc<Metrics>,
+        wanted: impl FnOnce(&Reach) -> ValidatingWebhookConfiguration,
+    ) -> Result<Self, Error> {
+        let Options { listen, reach, identity, namespace } = options;
+        let listener = TcpListener::bind(listen).await.context(ListenSnafu { address: listen })?;
+        let address = listener.local_addr().context(ListenSnafu { address: listen })?;
+        let reach = reach.map_or_else(|| Reach::address(address), Ok)?;
+        let authority = Authority::new(&identity, &reach.server_name())?;
+        let (certificates, current) = watch::channel(authority.issue(Timestamp::now())?);
+        let (progress, seen) = watch::channel(Progress::default());
+        let progress = Arc::new(progress);
+        let server = server::Server::new(reviews, metrics, current, identity.clone(), Arc::clone(&progress));
+        let probe = Probe::new(client.clone(), &namespace, identity);
+        let keeper = Keeper::new(client, wanted(&reach), authority, certificates, probe, progress);
+        Ok(Self { listener, server, keeper, readiness: Readiness(seen) })
+    }
+
+    pub fn readiness(&self) -> Readiness {
+        self.readiness.clone()
+    }
+
+    /// Serves, and keeps the configuration, until it is dropped.
+    pub async fn run(self, lease: Lease) {
+        let Self { listener, server, keeper, readiness: _ } = self;
+        tokio::join!(server.run(listener), keeper.run(lease));
+    }
+}
+
+#[cfg(test)]
+mod tests;

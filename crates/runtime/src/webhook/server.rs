@@ -1,0 +1,153 @@
+//! The server: reads a review, has it answered by the function of its path, in time.
+
+use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures::{FutureExt, future::BoxFuture};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::{Bytes, Incoming},
+    header,
+};
+use kube::{
+    api::DynamicObject,
+    core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview},
+};
+use tokio::{net::TcpListener, sync::watch, time::Instant};
+use tokio_rustls::TlsAcceptor;
+
+use super::{Progress, authority::Certificates, probe};
+use crate::{connections, metrics::Metrics};
+
+/// The API server takes objects of up to 3 MiB; a review of an update holds two.
+const LARGEST_REVIEW: usize = 8 << 20;
+
+/// Under the 10 s of the configurations: our own words reach the person rather than `context deadline exceeded`.
+const REVIEW_DEADLINE: Duration = Duration::from_secs(8);
+
+/// What the API server asks about.
+pub type Ask = AdmissionRequest<DynamicObject>;
+
+type Review = Arc<dyn Fn(Ask) -> BoxFuture<'static, AdmissionResponse> + Send + Sync>;
+
+/// Which function answers at which path.
+#[derive(Clone, Default)]
+pub struct Reviews(BTreeMap<&'static str, Review>);
+
+impl Reviews {
+    /// At this path, such as `/pod-declarations`, this function answers.
+    pub fn on<F>(mut self, path: &'static str, review: impl Fn(Ask) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = AdmissionResponse> + Send + 'static,
+    {
+        self.0.insert(path, Arc::new(move |ask| review(ask).boxed()));
+        self
+    }
+}
+
+/// A refusal in the words that kubectl shows. Without a code, it would be a 400.
+pub fn refuse(ask: &Ask, code: u16, reason: &str, message: impl ToString) -> AdmissionResponse {
+    let mut response = AdmissionResponse::from(ask).deny(message);
+    response.result.code = code;
+    reason.clone_into(&mut response.result.reason);
+    response
+}
+
+pub(super) struct Server {
+    desk: Arc<Desk>,
+    certificates: watch::Receiver<Certificates>,
+}
+
+struct Desk {
+    reviews: Reviews,
+    metrics: Arc<Metrics>,
+    identity: String,
+    progress: Arc<watch::Sender<Progress>>,
+}
+
+impl Server {
+    pub(super) fn new(
+        reviews: Reviews,
+        metrics: Arc<Metrics>,
+        certificates: watch::Receiver<Certificates>,
+        identity: String,
+        progress: Arc<watch::Sender<Progress>>,
+    ) -> Self {
+        Self { desk: Arc::new(Desk { reviews, metrics, identity, progress }), certificates }
+    }
+
+    pub(super) async fn run(self, listener: TcpListener) {
+        let Self { desk, certificates } = self;
+        let open = move |stream| TlsAcceptor::from(Arc::clone(&certificates.borrow().tls)).accept(stream);
+        connections::serve(listener, open, move |request| Arc::clone(&desk).answer(request)).await;
+    }
+}
+
+/// What is not answered by a review: the API server puts the text into its own error, and does as the failure policy
+/// says.
+struct Failure(StatusCode, String);
+
+impl Desk {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let (begun, path) = (Instant::now(), request.uri().path().to_owned());
+        let answered = tokio::time::timeout(REVIEW_DEADLINE, self.review(&path, request)).await;
+        let answered = answered.unwrap_or_else(|_| {
+            Err(Failure(StatusCode::GATEWAY_TIMEOUT, format!("no verdict within {REVIEW_DEADLINE:?}")))
+        });
+        // Only paths that are ours become labels.
+        let webhook = self.reviews.0.keys().find(|known| **known == path).map_or("unknown", |path| &path[1..]);
+        let (verdict, response) = match answered {
+            Ok(answer) => {
+                let verdict = if answer.allowed { "allowed" } else { "denied" };
+                (verdict, json(&answer.into_review()))
+            }
+            Err(Failure(status, words)) => {
+                tracing::warn!(path, %status, words, "a review was not answered");
+                // As plain text, it is shown to the person.
+                let mut response = answer_with("text/plain", words.into());
+                *response.status_mut() = status;
+                ("failed", response)
+            }
+        };
+        self.metrics.review(webhook, verdict, begun.elapsed());
+        response
+    }
+
+    async fn review(&self, path: &str, request: Request<Incoming>) -> Result<AdmissionResponse, Failure> {
+        let review = self.reviews.0.get(path).filter(|_| request.method() == Method::POST);
+        let review = review.ok_or_else(|| Failure(StatusCode::NOT_FOUND, format!("no webhook at `{path}`")))?;
+        let body = Limited::new(request.into_body(), LARGEST_REVIEW).collect().await.map_err(|error| {
+            let status = match error.is::<LengthLimitError>() {
+                true => StatusCode::PAYLOAD_TOO_LARGE,
+                false => StatusCode::BAD_REQUEST,
+            };
+            Failure(status, format!("cannot read the review: {error}"))
+        })?;
+        let ask = parse(&body.to_bytes()).map_err(|error| Failure(StatusCode::BAD_REQUEST, error))?;
+        if let Some(of) = probe::of(&ask) {
+            if of == self.identity {
+                self.progress.send_modify(|progress| progress.answered = true);
+            }
+            return Ok(probe::answer(&ask, &self.identity));
+        }
+        let panicked = |_| Failure(StatusCode::INTERNAL_SERVER_ERROR, "the webhook panicked".to_owned());
+        AssertUnwindSafe(review(ask)).catch_unwind().await.map_err(panicked)
+    }
+}
+
+fn parse(body: &[u8]) -> Result<Ask, String> {
+    let review: AdmissionReview<DynamicObject> =
+        serde_json::from_slice(body).map_err(|error| format!("not an AdmissionReview: {error}"))?;
+    review.try_into().map_err(|_| "an AdmissionReview without a request".to_owned())
+}
+
+fn json(review: &AdmissionReview<DynamicObject>) -> Response<Full<Bytes>> {
+    let body = serde_json::to_vec(review).expect("a review made of our own types is JSON");
+    answer_with("application/json", body.into())
+}
+
+fn answer_with(content_type: &'static str, body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content_type));
+    response
+}
