@@ -3,12 +3,14 @@
 pub mod clock;
 mod connections;
 pub mod error_class;
+mod events;
 pub mod execution;
+pub mod health;
 pub mod identity;
 pub mod lease;
 pub mod lenient;
-pub mod report;
 pub mod metrics;
+pub mod report;
 pub mod run;
 pub mod webhook;
 
@@ -19,6 +21,6 @@ pub use clock::Clock;
 pub use error_class::{Classified, ErrorClass};
 pub use identity::identity;
 pub use lease::Lease;
-pub use report::Reporter;
 pub use metrics::Metrics;
+pub use report::{Reported, Reporter};
 pub use run::{Reconcile, RunLoop};

@@ -2,7 +2,7 @@
 
 mod family;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use boathook_decide::{Gravity, Leadership, Report};
 
@@ -82,9 +82,9 @@ impl Metrics {
     }
 
     /// A handler or undo has begun; it counts as under way until the answer is dropped.
-    pub fn run_begun(self: &std::sync::Arc<Self>, purpose: Purpose) -> RunInFlight {
+    pub fn run_begun(self: &Arc<Self>, purpose: Purpose) -> RunInFlight {
         self.runs.add(&[purpose.as_str()], 1.0);
-        RunInFlight { metrics: std::sync::Arc::clone(self), purpose }
+        RunInFlight { metrics: Arc::clone(self), purpose }
     }
 
     /// A handler or undo has ended.
@@ -140,7 +140,7 @@ impl Purpose {
 
 /// A run that counts as under way.
 pub struct RunInFlight {
-    metrics: std::sync::Arc<Metrics>,
+    metrics: Arc<Metrics>,
     purpose: Purpose,
 }
 
@@ -152,8 +152,6 @@ impl Drop for RunInFlight {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use boathook_decide::About;
 
     use super::*;
