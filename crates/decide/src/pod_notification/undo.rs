@@ -193,6 +193,10 @@ fn write_down(undo: &mut UndoStatus, ended: &Ended) {
 /// Nothing is owed: nothing holds the object, and it goes when its time is over.
 fn tidy(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
     let mut decision = Decision::default();
+    if matches!(observed.undo, Progress::Ended { .. }) {
+        // Another said how it ended before this process could.
+        decision.effects.push(Effect::ForgetUndo);
+    }
     let Role::Controller { leadership, .. } = observed.me.role else { return decision };
     if object.has_finalizer() {
         decision.effects.push(Effect::RemoveFinalizer);

@@ -1,0 +1,3 @@
+//! Decisions, held to the design: case by case, and in a model of the world where everything goes wrong.
+
+mod model;

@@ -1,0 +1,43 @@
+//! The agent's keeper: undoes what has expired by its ledger alone, with or without an API server.
+
+use jiff::SignedDuration;
+
+use super::{World, process::Who, run::Run};
+
+/// Between two rounds of an undo that fails.
+const PAUSE: SignedDuration = SignedDuration::from_secs(1);
+
+impl World {
+    /// What the keeper has to do now; whether that was anything.
+    pub(crate) fn keep(&mut self) -> bool {
+        let (now, gone) = (self.now, self.server.current().is_none() && !self.agent_is_cut_off);
+        let process = self.process(Who::Agent);
+        let Some(record) = process.ledger.clone() else {
+            process.memory.keeper = None;
+            return false;
+        };
+        // Whoever took an object away with force did not take away what it did.
+        let due = gone || record.expires.is_some_and(|expires| expires <= now);
+        if !due || process.memory.keeper.is_some_and(|next| next > now) {
+            return false;
+        }
+        if let Run::Running(running) = &mut process.memory.run {
+            return !std::mem::replace(&mut running.cancelled, true);
+        }
+        let succeeded = match &process.memory.undo {
+            Run::Running(_) => return false,
+            Run::Idle => false,
+            Run::Ended { results, .. } => results.iter().all(|(_, ended)| ended.outcome.failure().is_none()),
+        };
+        if succeeded && gone {
+            process.ledger = None;
+            process.memory.undo = Run::Idle;
+        }
+        if succeeded {
+            return false;
+        }
+        process.memory.keeper = Some(now + PAUSE);
+        self.start_undo(Who::Agent, record.pod, record.containers);
+        true
+    }
+}

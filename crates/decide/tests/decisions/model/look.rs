@@ -1,0 +1,102 @@
+//! A process looks at the object and decides, as the controllers' and the agent's `observe` do.
+
+use boathook_api::{PodNotification, words::condition};
+use boathook_decide::{
+    Leadership,
+    pod_notification::{Me, Observed, Role, SeenPod, decide, needs_pod},
+};
+use jiff::SignedDuration;
+
+use super::{
+    World,
+    process::{Doing, Who},
+};
+
+/// How long it is until a failed look or write is tried again.
+pub(crate) const BACK_OFF: SignedDuration = SignedDuration::from_millis(100);
+
+/// How well a process sees.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sight {
+    Clear,
+    /// It sees the object as it was so many versions ago.
+    Stale(usize),
+    /// It cannot learn of the pod.
+    Blind,
+    /// There is no room for one more handler.
+    Crowded,
+}
+
+impl World {
+    pub(crate) fn look(&mut self, who: Who, sight: Sight) {
+        let now = self.now;
+        if self.process(who).memory.doing.is_some() {
+            return;
+        }
+        self.process(who).memory.wake = None;
+        if !matches!(sight, Sight::Clear) {
+            // The watch tells the rest, the room becomes free.
+            self.process(who).wake(now + BACK_OFF);
+            self.process(who).steady_since = now + BACK_OFF;
+        }
+        let Some(role) = self.role(who) else { return };
+        let Some((object, version)) = self.seen_object(who, sight) else { return };
+        let identity = self.process(who).identity(who);
+        let me = Me { identity: &identity, role };
+        let memory = &self.process(who).memory;
+        let (run, undo) = (memory.run.progress(), memory.undo.progress());
+        let pinned = object.status.as_ref().and_then(|status| status.pod_uid.clone());
+        let pod = match sight {
+            _ if role != Role::Agent && !needs_pod(&object, me, &run) => SeenPod::Unknown,
+            // The agent asks the node's runtime, and goes on without an answer.
+            Sight::Blind if role == Role::Agent => SeenPod::Unknown,
+            Sight::Blind => return,
+            Sight::Clear | Sight::Stale(_) | Sight::Crowded => self.pods.seen(pinned.as_deref()),
+        };
+        let expires = self.process(who).ledger.as_ref().and_then(|record| record.expires);
+        let room = !matches!(sight, Sight::Crowded);
+        let decision = decide(&Observed { object: &object, me, pod, run, undo, expires, room }, now);
+        let memory = &mut self.process(who).memory;
+        memory.doing = Some(Doing { object, version, effects: decision.effects.into(), again: decision.again });
+        self.finish_doing(who);
+    }
+
+    /// Nothing if it is not to look at all: it never led.
+    fn role(&mut self, who: Who) -> Option<Role> {
+        if who == Who::Agent {
+            return Some(Role::Agent);
+        }
+        let leads = self.lease == Some(who);
+        let memory = &mut self.process(who).memory;
+        memory.has_led |= leads;
+        let leadership = match (leads, memory.has_led) {
+            (true, _) => Leadership::Leader,
+            (false, true) => Leadership::ThawOnly,
+            (false, false) => return None,
+        };
+        Some(Role::Controller { leadership, executor: self.plan.executor, enabled: self.enabled })
+    }
+
+    fn seen_object(&mut self, who: Who, sight: Sight) -> Option<(PodNotification, usize)> {
+        let known = self.process(who).memory.known;
+        let version = match (who, sight) {
+            // All that it may have otherwise is its ledger, which is the keeper's business.
+            (Who::Agent, _) if self.agent_is_cut_off => known?,
+            (_, Sight::Stale(ago)) => self.server.newest().saturating_sub(ago).max(known.unwrap_or_default()),
+            (_, Sight::Clear | Sight::Blind | Sight::Crowded) => self.server.newest(),
+        };
+        self.process(who).memory.known = Some(version);
+        let object = self.server.version(version).cloned();
+        if object.as_ref().is_some_and(undo_is_closed) {
+            self.process(who).ledger = None;
+        }
+        Some((object?, version))
+    }
+}
+
+/// Nobody owes an undo any more.
+pub(crate) fn undo_is_closed(object: &PodNotification) -> bool {
+    let mut conditions = object.status.iter().flat_map(|status| &status.conditions);
+    let undone = conditions.find(|one| one.type_ == condition::UNDONE);
+    undone.is_some_and(|undone| !["Armed", "UndoFailed"].contains(&undone.reason.as_str()))
+}

@@ -1,0 +1,131 @@
+//! The pod, and what really happened in its containers, in order.
+
+use boathook_api::Declarations;
+use boathook_decide::pod_notification as decide;
+
+pub(crate) const NODE: &str = "node";
+pub(crate) const CONTAINERS: [&str; 3] = ["front", "back", "quiet"];
+
+/// The pods that there are and were under one name, and their node.
+pub(crate) struct Pods {
+    /// Which one is there now, if any: UIDs are `pod-0`, `pod-1`...
+    number: u32,
+    there: bool,
+    over: bool,
+    /// How often its containers were restarted.
+    pub(crate) restarts: u32,
+    pub(crate) node_ready: bool,
+    /// How many of the containers declare the notifier and its undo.
+    declaring: usize,
+    pub(crate) handlers: Vec<Handler>,
+    pub(crate) undos: Vec<Undo>,
+    order: usize,
+}
+
+/// One run of a handler in one container.
+#[derive(Debug)]
+pub(crate) struct Handler {
+    pub(crate) pod: String,
+    pub(crate) container: String,
+    pub(crate) started: usize,
+    /// When whoever started it saw it end; nothing if that process was gone by then.
+    pub(crate) ended: Option<usize>,
+    pub(crate) succeeded: bool,
+}
+
+/// One run of an undo in one container.
+#[derive(Debug)]
+pub(crate) struct Undo {
+    pub(crate) pod: String,
+    pub(crate) container: String,
+    pub(crate) started: usize,
+    pub(crate) succeeded: bool,
+}
+
+impl Pods {
+    pub(crate) fn new(declaring: usize) -> Self {
+        Self {
+            number: 0,
+            there: true,
+            over: false,
+            restarts: 0,
+            node_ready: true,
+            declaring,
+            handlers: vec![],
+            undos: vec![],
+            order: 0,
+        }
+    }
+
+    pub(crate) fn delete(&mut self) {
+        self.there = false;
+    }
+
+    pub(crate) fn recreate(&mut self) {
+        self.number += 1;
+        (self.there, self.over) = (true, false);
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.over = true;
+    }
+
+    /// Whether its containers run.
+    pub(crate) fn runs(&self, uid: &str) -> bool {
+        self.there && !self.over && self.uid() == uid
+    }
+
+    fn uid(&self) -> String {
+        format!("pod-{}", self.number)
+    }
+
+    /// As whoever is asked tells of it.
+    pub(crate) fn seen(&self, pinned: Option<&str>) -> decide::SeenPod {
+        let uid = self.uid();
+        if !self.there || pinned.is_some_and(|pinned| pinned != uid) {
+            return decide::SeenPod::Gone { node_ready: self.node_ready };
+        }
+        let containers: Vec<_> = CONTAINERS.map(str::to_owned).into();
+        let text = r#"[{name: freeze, handler: {exec: {command: [freeze]}}, timeoutSeconds: 5},
+                       {name: thaw, handler: {exec: {command: [thaw]}}, timeoutSeconds: 3}]"#;
+        let declaring = containers.iter().take(self.declaring);
+        let annotations = declaring.map(|container| (format!("notifiers.boathook.dev/{container}"), text.to_owned()));
+        let declared = Declarations::parse(&annotations.collect(), &containers).map_err(|wrong| wrong.to_string());
+        decide::SeenPod::There(decide::Pod { uid, node: Some(NODE.to_owned()), over: self.over, containers, declared })
+    }
+
+    /// A handler begins, if its pod is there; returns its place.
+    pub(crate) fn handler_starts(&mut self, pod: &str, container: &str) -> Option<usize> {
+        let started = self.next();
+        let (pod, container) = self.runs(pod).then(|| (pod.to_owned(), container.to_owned()))?;
+        self.handlers.push(Handler { pod, container, started, ended: None, succeeded: false });
+        Some(self.handlers.len() - 1)
+    }
+
+    pub(crate) fn handler_ends(&mut self, place: usize, succeeded: bool) {
+        let order = self.next();
+        let handler = &mut self.handlers[place];
+        (handler.ended, handler.succeeded) = (Some(order), succeeded);
+    }
+
+    /// Whoever saw it end is gone, and with it the knowledge.
+    pub(crate) fn handler_end_is_forgotten(&mut self, place: usize) {
+        self.handlers[place].ended = None;
+    }
+
+    pub(crate) fn undo_starts(&mut self, pod: &str, container: &str) -> Option<usize> {
+        let started = self.next();
+        let (pod, container) = self.runs(pod).then(|| (pod.to_owned(), container.to_owned()))?;
+        self.undos.push(Undo { pod, container, started, succeeded: false });
+        Some(self.undos.len() - 1)
+    }
+
+    pub(crate) fn undo_ends(&mut self, place: usize, succeeded: bool) {
+        self.undos[place].succeeded = succeeded;
+    }
+
+    fn next(&mut self) -> usize {
+        self.order += 1;
+        self.order
+    }
+}

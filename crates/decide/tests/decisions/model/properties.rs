@@ -1,0 +1,52 @@
+//! Whatever happens in whatever order, the promises hold; and when it stops, everything is as it should be.
+
+use boathook_api::pod_notification::Executor;
+use proptest::prelude::*;
+
+use super::{
+    Plan, World,
+    step::{Step, step},
+};
+
+fn plan() -> impl Strategy<Value = Plan> {
+    let executor = prop_oneof![Just(Executor::Api), Just(Executor::Agent)];
+    let undo = prop_oneof![
+        1 => Just(None),
+        2 => Just(Some(None)),
+        4 => (1..9).prop_map(|after| Some(Some(after))),
+    ];
+    let declaring = prop_oneof![1 => Just(0_usize), 6 => 1..=2_usize];
+    let ttl = prop_oneof![3 => Just(None), 1 => (0..9).prop_map(Some)];
+    (executor, declaring, undo, ttl).prop_map(|(executor, declaring, undo, ttl)| Plan {
+        executor,
+        declaring,
+        undo,
+        ttl,
+    })
+}
+
+fn play(plan: Plan, steps: Vec<Step>) {
+    let mut world = World::new(plan);
+    for step in steps {
+        world.step(step);
+    }
+    world.settle();
+    world.check_settled();
+    world.step(Step::Delete);
+    world.settle();
+    world.check_gone();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        cases: std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000),
+        max_shrink_iters: 20_000,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn whatever_goes_wrong_what_was_done_is_taken_back(plan in plan(), steps in prop::collection::vec(step(), 1..60)) {
+        play(plan, steps);
+    }
+}
