@@ -8,8 +8,9 @@ use boathook_actions::{
 };
 use boathook_api::{PodNotification, Signal};
 use boathook_runtime::{
-    Clock, Reporter, RunLoop, identity,
+    Clock, Reporter, RunLoop,
     execution::{Latest, Limits, Rooms, Runs},
+    identity,
     lenient::Lenient,
 };
 use kube::{
@@ -57,27 +58,30 @@ pub enum StartError {
 /// A running agent.
 pub struct Agent {
     desk: Arc<Desk>,
+    metrics: Arc<Metrics>,
     tasks: JoinSet<&'static str>,
     stop: watch::Sender<bool>,
 }
 
 impl Agent {
     /// Starts it. What the ledger says is overdue is undone at once, whether or not the API server answers.
-    pub fn start(client: Client, options: Options, reporter: Reporter) -> Result<Self, StartError> {
+    pub fn start(client: Client, options: Options, metrics: Arc<Metrics>) -> Result<Self, StartError> {
+        let identity = identity();
+        let (reporter, telling) = Reporter::new(client.clone(), "boathook-agent", &identity, Arc::clone(&metrics));
         let Options { node, cri_socket, state_dir, allow_signals, limit } = options;
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context(BootSnafu)?;
         let ledger = Arc::new(Ledger::open(&state_dir.join("ledger"), boot.trim())?);
         let digests = Digests::open(&state_dir.join("declared"))?;
         let runtime = Runtime::new(&cri_socket, cri::Options { allow_signals });
         let of_node = watcher::Config::default().fields(&format!("status.nodeName={node}"));
-        let mut objects = RunLoop::<PodNotification>::new(client.clone(), of_node);
+        let mut objects = RunLoop::<PodNotification>::new(client.clone(), of_node).metrics(Arc::clone(&metrics));
         let look_again = objects.channel();
-        let runs = Runs::new(Place::Cri(runtime.clone()), look_again.clone());
+        let runs = Runs::new(Place::Cri(runtime.clone()), Arc::clone(&metrics), look_again.clone());
         let clock = Clock::of_the_machine();
         let keeper = Arc::new(Keeper { ledger: Arc::clone(&ledger), runs: runs.clone(), clock: clock.clone() });
         let desk = Arc::new(Desk {
             client,
-            identity: identity(),
+            identity,
             node,
             runtime,
             runs,
@@ -91,6 +95,10 @@ impl Agent {
         });
         let stop = watch::Sender::new(false);
         let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            telling.await;
+            "the writer of Events"
+        });
         tasks.spawn(async move {
             keeper.run().await;
             "the keeper of the ledger"
@@ -108,7 +116,13 @@ impl Agent {
             objects.run(working, stop).await;
             "the loop over PodNotifications"
         });
-        Ok(Self { desk, tasks, stop })
+        Ok(Self { desk, metrics, tasks, stop })
+    }
+
+    /// Brings those figures up to date that nobody counts as they change.
+    pub fn figures(&self) -> impl Fn() + Send + Sync + 'static {
+        let (metrics, ledger) = (Arc::clone(&self.metrics), Arc::clone(&self.desk.ledger));
+        move || metrics.set_undos_owed(ledger.all().len())
     }
 
     /// Waits until a part has ended by itself, which none should, and says which.

@@ -2,13 +2,15 @@
 //!
 //! Told to stop, it starts nothing more, lets what runs end and writes that down; then it gives the lease back.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use boathook_api::{Notification, PodNotification};
+use boathook_decide::pod_notification::owes_undo;
 use boathook_runtime::{
-    Clock, Lease, Reporter, RunLoop, identity,
+    Clock, Lease, Metrics, Reporter, RunLoop, identity,
     lease::{self, candidate},
     lenient::Lenient,
+    webhook::{self, Reach, Readiness, Webhooks},
 };
 use futures::{Stream, StreamExt, stream};
 use kube::{
@@ -18,9 +20,10 @@ use kube::{
         watcher,
     },
 };
+use snafu::Snafu;
 use tokio::{sync::watch, task::JoinSet};
 
-use crate::{notification, pod_notification};
+use crate::{notification, pod_notification, webhooks};
 
 /// How long handlers and undos that run may go on after the stop.
 const GRACE: Duration = Duration::from_secs(30);
@@ -31,78 +34,138 @@ pub struct Options {
     /// Where the lease is.
     pub namespace: String,
     pub pod_notifications: pod_notification::Options,
+    /// Where the webhooks listen.
+    pub webhook_listen: SocketAddr,
+    /// How the API server reaches them. Absent: by the address that they listen on.
+    pub webhook_reach: Option<Reach>,
+}
+
+#[derive(Debug, Snafu)]
+pub enum StartError {
+    #[snafu(transparent)]
+    Webhooks { source: webhook::Error },
+    #[snafu(transparent)]
+    Reviews { source: webhooks::Error },
 }
 
 /// The controllers, started.
 pub struct Service {
     lease: Lease,
+    webhooks: Readiness,
     controller: Arc<pod_notification::Controller>,
-    tasks: JoinSet<&'static str>,
+    pod_notifications: Store<Lenient<PodNotification>>,
+    metrics: Arc<Metrics>,
+    /// Those that work, and need the lease.
+    loops: JoinSet<&'static str>,
     stop_loops: watch::Sender<bool>,
+    candidate: JoinSet<&'static str>,
     stop_candidate: watch::Sender<bool>,
+    /// Those that may end at any time.
+    others: JoinSet<&'static str>,
 }
 
 impl Service {
-    pub fn start(client: Client, options: Options, reporter: Reporter) -> Self {
+    /// Starts everything. It is ready when [`Service::ready`] says so.
+    pub async fn start(client: Client, options: Options, metrics: Arc<Metrics>) -> Result<Self, StartError> {
         let identity = identity();
-        let (stop_loops, stop_candidate) = (watch::Sender::new(false), watch::Sender::new(false));
         let running_for = lease::Options::new(&options.namespace, &identity);
         let (candidate, lease) = candidate(client.clone(), running_for, Clock::of_the_machine());
+        let webhooks = bind_webhooks(client.clone(), &identity, &options, Arc::clone(&metrics)).await?;
+        let (reporter, telling) = Reporter::new(client.clone(), "boathook-controller", &identity, Arc::clone(&metrics));
 
-        let mut notifications = RunLoop::<Notification>::new(client.clone(), watcher::Config::default());
-        let mut pod_notifications = RunLoop::<PodNotification>::new(client.clone(), watcher::Config::default());
-        let enabled = options.pod_notifications.enabled;
-        let controller = Arc::new(pod_notification::Controller::new(
-            client.clone(),
-            identity,
-            options.pod_notifications,
-            lease.clone(),
-            reporter.clone(),
-            pod_notifications.channel(),
-            notifications.channel(),
-        ));
+        let all = watcher::Config::default;
+        let mut notifications = RunLoop::<Notification>::new(client.clone(), all()).metrics(Arc::clone(&metrics));
+        let mut pod_notifications =
+            RunLoop::<PodNotification>::new(client.clone(), all()).metrics(Arc::clone(&metrics));
+        let (seen_notifications, seen_pod_notifications) = (notifications.store(), pod_notifications.store());
         let of_notifications = notification::Controller {
             client: client.clone(),
             lease: lease.clone(),
-            enabled,
-            children: pod_notifications.store(),
-            reporter,
+            enabled: options.pod_notifications.enabled,
+            children: seen_pod_notifications.clone(),
+            reporter: reporter.clone(),
         };
-        let pods = notification::triggers(client, notifications.store());
-        let changed = all_when_leadership_changes(&lease, notifications.store());
-        let notifications = notifications.on(pods).on(changed);
-        let changed = all_when_leadership_changes(&lease, pod_notifications.store());
-        let pod_notifications = pod_notifications.on(changed);
+        let surroundings = pod_notification::Surroundings {
+            client: client.clone(),
+            identity,
+            lease: lease.clone(),
+            reporter,
+            metrics: Arc::clone(&metrics),
+            look_again: pod_notifications.channel(),
+            parents: notifications.channel(),
+        };
+        let controller = Arc::new(pod_notification::Controller::new(options.pod_notifications, surroundings));
+        let notifications = notifications
+            .on(notification::triggers(client, seen_notifications.clone()))
+            .on(all_when_leadership_changes(&lease, seen_notifications));
+        let pod_notifications =
+            pod_notifications.on(all_when_leadership_changes(&lease, seen_pod_notifications.clone()));
 
-        let mut tasks = JoinSet::new();
+        let stop_loops = watch::Sender::new(false);
+        let mut loops = JoinSet::new();
         let (stop, working) = (stopped(&stop_loops), Arc::clone(&controller));
-        tasks.spawn(async move {
-            pod_notifications.run(working, stop).await;
-            "the loop over PodNotifications"
-        });
+        spawn(&mut loops, "the loop over PodNotifications", pod_notifications.run(working, stop));
         let stop = stopped(&stop_loops);
-        tasks.spawn(async move {
-            notifications.run(Arc::new(of_notifications), stop).await;
-            "the loop over Notifications"
-        });
-        let stop = stopped(&stop_candidate);
-        tasks.spawn(async move {
-            candidate.run(stop).await;
-            "the candidate for the lease"
-        });
-        Self { lease, controller, tasks, stop_loops, stop_candidate }
+        spawn(&mut loops, "the loop over Notifications", notifications.run(Arc::new(of_notifications), stop));
+        let (stop_candidate, mut leading) = (watch::Sender::new(false), JoinSet::new());
+        spawn(&mut leading, "the candidate for the lease", candidate.run(stopped(&stop_candidate)));
+        let (readiness, mut others) = (webhooks.readiness(), JoinSet::new());
+        spawn(&mut others, "the webhooks", webhooks.run(lease.clone()));
+        spawn(&mut others, "the writer of Events", telling);
+        Ok(Self {
+            lease,
+            webhooks: readiness,
+            controller,
+            pod_notifications: seen_pod_notifications,
+            metrics,
+            loops,
+            stop_loops,
+            candidate: leading,
+            stop_candidate,
+            others,
+        })
     }
 
-    pub fn lease(&self) -> &Lease {
-        &self.lease
+    /// Waits until this process leads and its webhooks answer.
+    pub fn ready(&self) -> impl Future<Output = ()> + Send + 'static {
+        let (lease, webhooks) = (self.lease.clone(), self.webhooks.clone());
+        async move {
+            lease.led().await;
+            webhooks.ready().await;
+        }
+    }
+
+    /// Whether it can serve, leader or not; else what is missing.
+    pub fn is_ready(&self) -> impl Fn() -> Result<(), String> + Send + Sync + 'static {
+        let webhooks = self.webhooks.clone();
+        move || match webhooks.is_ready() {
+            true => Ok(()),
+            false => Err("the API server does not reach the webhooks yet".to_owned()),
+        }
+    }
+
+    /// Brings those figures up to date that nobody counts as they change.
+    pub fn figures(&self) -> impl Fn() + Send + Sync + 'static {
+        let (metrics, lease, all) = (Arc::clone(&self.metrics), self.lease.clone(), self.pod_notifications.clone());
+        move || {
+            metrics.set_leadership(lease.leadership());
+            let objects = all.state();
+            let owed = objects.iter().filter_map(|object| object.0.as_ref().ok()).filter(|object| owes_undo(object));
+            metrics.set_undos_owed(owed.count());
+        }
     }
 
     /// Waits until a part has ended by itself, which none should, and says which.
     pub async fn died(&mut self) -> String {
-        match self.tasks.join_next().await {
-            Some(Ok(part)) => format!("{part} ended"),
-            Some(Err(error)) => format!("a part of the controller panicked: {error}"),
-            None => "nothing runs".to_owned(),
+        let ended = tokio::select! {
+            Some(ended) = self.loops.join_next() => ended,
+            Some(ended) = self.candidate.join_next() => ended,
+            Some(ended) = self.others.join_next() => ended,
+            else => return "nothing runs".to_owned(),
+        };
+        match ended {
+            Ok(part) => format!("{part} ended"),
+            Err(error) => format!("a part of the controller panicked: {error}"),
         }
     }
 
@@ -110,16 +173,40 @@ impl Service {
     pub async fn stop(mut self) {
         self.controller.close();
         let mut under_way = self.controller.runs().under_way();
-        let ended = tokio::time::timeout(GRACE, under_way.wait_for(|count| *count == 0)).await;
-        if ended.is_err() {
+        if tokio::time::timeout(GRACE, under_way.wait_for(|count| *count == 0)).await.is_err() {
             tracing::warn!("some handlers had not ended {GRACE:?} after the stop: their outcome will be unknown");
         }
+        // Nobody works without the lease, so it is given back last.
         self.stop_loops.send_replace(true);
-        // The loops first: nobody works without the lease.
-        while self.tasks.len() > 1 && self.tasks.join_next().await.is_some() {}
+        while self.loops.join_next().await.is_some() {}
         self.stop_candidate.send_replace(true);
-        while self.tasks.join_next().await.is_some() {}
+        while self.candidate.join_next().await.is_some() {}
+        self.others.shutdown().await;
     }
+}
+
+async fn bind_webhooks(
+    client: Client,
+    identity: &str,
+    options: &Options,
+    metrics: Arc<Metrics>,
+) -> Result<Webhooks, StartError> {
+    let reviews = webhooks::reviews(client.clone()).await?;
+    let serving = webhook::Options {
+        listen: options.webhook_listen,
+        reach: options.webhook_reach.clone(),
+        identity: identity.to_owned(),
+        namespace: options.namespace.clone(),
+    };
+    let wanted = |reach: &Reach| boathook_install::webhooks::configuration(|path| reach.client_config(path));
+    Ok(Webhooks::bind(client, serving, reviews, metrics, wanted).await?)
+}
+
+fn spawn(tasks: &mut JoinSet<&'static str>, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+    tasks.spawn(async move {
+        task.await;
+        name
+    });
 }
 
 /// Ends when it is told to, or when nobody is left to tell.

@@ -23,9 +23,13 @@ type Page = Arc<dyn Fn() -> (StatusCode, String) + Send + Sync>;
 pub struct Pages(BTreeMap<&'static str, Page>);
 
 impl Pages {
-    /// `/metrics`.
-    pub fn metrics(mut self, metrics: Arc<Metrics>) -> Self {
-        self.0.insert("/metrics", Arc::new(move || (StatusCode::OK, metrics.render())));
+    /// `/metrics`; `refresh` is called before they are written.
+    pub fn metrics(mut self, metrics: Arc<Metrics>, refresh: impl Fn() + Send + Sync + 'static) -> Self {
+        let page = move || {
+            refresh();
+            (StatusCode::OK, metrics.render())
+        };
+        self.0.insert("/metrics", Arc::new(page));
         self
     }
 
@@ -95,7 +99,7 @@ mod tests {
         let ready = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&ready);
         let pages = Pages::default()
-            .metrics(Arc::default())
+            .metrics(Arc::default(), || {})
             .health(move || told.load(Ordering::SeqCst).then_some(()).ok_or("the webhooks".to_owned()));
         let (address, serving) = pages.bind((Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
         let serving = tokio::spawn(serving);

@@ -1,28 +1,54 @@
 //! `boathook controller`: the controllers, against the cluster of a kubeconfig.
 
-use std::process::ExitCode;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
 
-use anyhow::{Context, Result, anyhow};
-use boathook_api::pod_notification::Executor;
+use anyhow::{Context, Result, anyhow, bail};
+use boathook_api::{PodNotification, pod_notification::Executor};
 use boathook_controllers::{Service, pod_notification, service};
-use boathook_runtime::{Reporter, execution::Limits};
+use boathook_runtime::{Metrics, execution::Limits, webhook::Reach};
 use clap::{Args, ValueEnum};
+use kube::{Api, Client, api::ListParams};
 
-use super::{connection::Connection, gates::FeatureGates, signals::Signals};
+use super::{connection::Connection, gates::FeatureGates, pages::PagesChoice, signals::Signals};
+
+/// After this time without becoming ready, a person is told what may be wrong.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Args)]
 pub(crate) struct Controller {
     #[command(flatten)]
     connection: Connection,
+    /// Where the lease and Boathook's own objects are
+    #[arg(long, value_name = "NAME", default_value = boathook_install::NAMESPACE)]
+    namespace: String,
+    /// Who carries notifications out
+    #[arg(long, value_enum, default_value_t = ExecutorChoice::Api)]
+    executor: ExecutorChoice,
+    /// Where the admission webhooks listen [default: a free port of 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS")]
+    webhook_listen: Option<SocketAddr>,
+    /// How the API server reaches the webhooks: https://HOST:PORT [default: by the address they listen on]
+    #[arg(long, value_name = "URL", value_parser = Reach::url)]
+    webhook_url: Option<Reach>,
+    /// How the API server reaches the webhooks: through this Service, as NAMESPACE/NAME[:PORT]
+    #[arg(long, value_name = "SERVICE", value_parser = Reach::service, conflicts_with = "webhook_url")]
+    webhook_service: Option<Reach>,
     #[command(flatten)]
-    pub(crate) choices: Choices,
+    pages: PagesChoice,
+    #[command(flatten)]
+    choices: Choices,
 }
 
 /// What `boathook controller` and `boathook up` let a person choose alike.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Choices {
-    /// The features that are on or off, as NAME=true|false
-    #[arg(long, value_name = "GATES", default_value = "")]
+    /// Features that are on or off: NAME=true|false,...
+    #[arg(long, value_name = "GATES", default_value = "", hide_default_value = true)]
     feature_gates: FeatureGates,
     /// How many notifications run at once on one node
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -40,12 +66,26 @@ enum ExecutorChoice {
     Agent,
 }
 
+impl From<ExecutorChoice> for Executor {
+    fn from(choice: ExecutorChoice) -> Self {
+        match choice {
+            ExecutorChoice::Api => Self::Api,
+            ExecutorChoice::Agent => Self::Agent,
+        }
+    }
+}
+
 impl Choices {
-    pub(crate) fn options(&self, namespace: &str, executor: Executor) -> service::Options {
+    /// For webhooks on a free port of this host.
+    pub(crate) fn options(&self, executor: Executor) -> service::Options {
         let limits = Limits { per_node: self.max_per_node.into(), per_namespace: self.max_per_namespace.into() };
         let enabled = self.feature_gates.container_notifier;
-        let pod_notifications = pod_notification::Options { executor, enabled, limits };
-        service::Options { namespace: namespace.to_owned(), pod_notifications }
+        service::Options {
+            namespace: boathook_install::NAMESPACE.to_owned(),
+            pod_notifications: pod_notification::Options { executor, enabled, limits },
+            webhook_listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            webhook_reach: None,
+        }
     }
 }
 
@@ -59,21 +99,50 @@ impl Controller {
     async fn serve(self) -> Result<ExitCode> {
         let mut signals = Signals::new()?;
         let client = self.connection.client().await?;
-        let options = self.choices.options(boathook_install::NAMESPACE, Executor::Api);
-        let mut service = Service::start(client, options, Reporter::default());
-        let lease = service.lease().clone();
-        tokio::select! {
-            () = signals.received() => {}
-            died = service.died() => return Err(anyhow!(died)),
-            () = lease.led() => {
-                println!("leading");
-                tokio::select! {
-                    () = signals.received() => {}
-                    died = service.died() => return Err(anyhow!(died)),
-                }
-            }
+        check(&client).await?;
+        let mut options = self.choices.options(self.executor.into());
+        options.namespace = self.namespace;
+        options.webhook_reach = self.webhook_url.or(self.webhook_service);
+        if let Some(listen) = self.webhook_listen {
+            options.webhook_listen = listen;
         }
+        let metrics = Arc::new(Metrics::default());
+        let mut service = Service::start(client, options, Arc::clone(&metrics)).await?;
+        let pages = self.pages.serve(metrics, service.figures(), service.is_ready()).await?;
+        let ready = announce(service.ready());
+        let outcome = tokio::select! {
+            () = pages => Err(anyhow!("the pages for metrics and health ended")),
+            () = signals.received() => Ok(ExitCode::SUCCESS),
+            died = service.died() => Err(anyhow!(died)),
+            never = ready => match never {},
+        };
         service.stop().await;
-        Ok(ExitCode::SUCCESS)
+        outcome
+    }
+}
+
+/// Says when it is ready, and what may be wrong if that takes long.
+async fn announce(ready: impl Future<Output = ()>) -> std::convert::Infallible {
+    let mut ready = std::pin::pin!(ready);
+    if tokio::time::timeout(PATIENCE, &mut ready).await.is_err() {
+        eprintln!(
+            "waiting: another replica leads, or the API server does not reach the webhooks: see the warnings, and \
+             --webhook-url and --webhook-service"
+        );
+        ready.await;
+    }
+    println!("ready: leading, and the webhooks answer");
+    std::future::pending().await
+}
+
+/// Without the kinds nothing can work, and a person should know why.
+async fn check(client: &Client) -> Result<()> {
+    let all: Api<PodNotification> = Api::all(client.clone());
+    match all.list(&ListParams::default().limit(1)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            bail!("the cluster does not know PodNotifications: kubectl apply --server-side -f deploy/crds")
+        }
+        Err(error) => Err(error).context("failed to list PodNotifications"),
     }
 }

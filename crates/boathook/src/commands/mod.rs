@@ -4,6 +4,7 @@ mod connection;
 mod controller;
 mod gates;
 mod image;
+mod pages;
 mod signals;
 mod up;
 
@@ -17,7 +18,7 @@ pub(crate) enum Command {
     /// Starts a small Kubernetes inside this program, on this machine
     Up(up::Up),
     /// Runs the controllers against the cluster of a kubeconfig
-    Controller(controller::Controller),
+    Controller(Box<controller::Controller>),
     /// The images that pods of the embedded cluster can run
     Image(image::Image),
 }

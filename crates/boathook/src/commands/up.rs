@@ -1,13 +1,17 @@
-//! `boathook up`: the embedded cluster in the foreground, until a signal ends it.
+//! `boathook up`: the embedded cluster in the foreground, with Boathook in it, until a signal ends it.
 
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result, anyhow};
+use boathook_api::pod_notification::Executor;
+use boathook_controllers::Service;
 use clap::Args;
 
 use super::{controller::Choices, signals::Signals};
 use crate::embedded::{Embedded, Options};
+
+/// How long the kinds may take to be served.
+const INSTALL_DEADLINE: Duration = Duration::from_secs(60);
 
 #[derive(Args)]
 pub(crate) struct Up {
@@ -23,11 +27,17 @@ pub(crate) struct Up {
     /// Where the kubeconfig is written [default: `kubeconfig` in the data directory]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Leave Boathook's own controllers out: a plain cluster with the CRDs
+    /// Leave the controllers out: a cluster that knows Boathook's kinds, and nothing that acts on them
     #[arg(long)]
     no_controller: bool,
     #[command(flatten)]
-    controller: Choices,
+    choices: Choices,
+}
+
+/// What of Boathook runs in the cluster.
+#[derive(Default)]
+struct Parts {
+    service: Option<Service>,
 }
 
 impl Up {
@@ -40,38 +50,70 @@ impl Up {
     async fn serve(self) -> Result<ExitCode> {
         let mut signals = Signals::new()?;
         let options = Options {
-            data_dir: self.data_dir,
+            data_dir: self.data_dir.clone(),
             ephemeral: self.ephemeral,
             port: self.port,
-            kubeconfig: self.kubeconfig,
+            kubeconfig: self.kubeconfig.clone(),
         };
         let mut cluster = Embedded::start(options).await?;
-        let serving =
-            serve_boathook(cluster.client(), cluster.kubeconfig().to_owned(), self.no_controller, self.controller);
-        let outcome = tokio::select! {
+        let mut parts = Parts::default();
+        let ended = tokio::select! {
             () = signals.received() => Ok(()),
-            died = cluster.died() => Err(died),
-            failed = serving => Err(failed),
+            failed = self.run_parts(&mut cluster, &mut parts) => Err(failed),
         };
+        parts.stop().await;
         cluster.stop().await;
-        outcome.map(|()| ExitCode::SUCCESS)
+        ended.map(|()| ExitCode::SUCCESS)
+    }
+
+    /// Runs until something ends that should not.
+    async fn run_parts(&self, cluster: &mut Embedded, parts: &mut Parts) -> Error {
+        if let Err(error) = self.start_parts(cluster, parts).await {
+            return error;
+        }
+        println!("ready: export KUBECONFIG={}", cluster.kubeconfig().display());
+        tokio::select! {
+            died = cluster.died() => died,
+            died = parts.died() => died,
+        }
+    }
+
+    async fn start_parts(&self, cluster: &mut Embedded, parts: &mut Parts) -> Result<()> {
+        let client = cluster.client();
+        boathook_install::apply(&client, boathook_install::NAMESPACE, INSTALL_DEADLINE)
+            .await
+            .context("failed to install Boathook's kinds")?;
+        if !self.no_controller {
+            let service = Service::start(client, self.choices.options(Executor::Api), Arc::default()).await?;
+            let ready = service.ready();
+            let service = parts.service.insert(service);
+            tokio::select! {
+                () = ready => {}
+                died = service.died() => return Err(anyhow!(died)),
+                died = cluster.died() => return Err(died),
+            }
+        }
+        Ok(())
     }
 }
 
-async fn serve_boathook(
-    client: kube::Client,
-    kubeconfig: PathBuf,
-    no_controller: bool,
-    choices: Choices,
-) -> anyhow::Error {
-    if let Err(error) =
-        boathook_install::apply(&client, boathook_install::NAMESPACE, std::time::Duration::from_secs(60)).await
-    {
-        return error.into();
+impl Parts {
+    async fn died(&mut self) -> Error {
+        let service = async {
+            match &mut self.service {
+                Some(service) => service.died().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            died = service => anyhow!(died),
+        }
     }
-    let options = choices.options(boathook_install::NAMESPACE, boathook_api::pod_notification::Executor::Api);
-    let mut service = boathook_controllers::Service::start(client, options, boathook_runtime::Reporter::default());
-    service.lease().clone().led().await;
-    println!("ready: export KUBECONFIG={}", kubeconfig.display());
-    anyhow::anyhow!(service.died().await)
+
+    /// Each lets what it runs end first.
+    async fn stop(self) {
+        if let Some(service) = self.service {
+            service.stop().await;
+        }
+    }
 }

@@ -18,6 +18,9 @@ use tokio::task::JoinSet;
 
 use files::Credentials;
 
+/// The name of its only node.
+pub const NODE: &str = "boathook";
+
 /// What a person may choose.
 #[derive(Default)]
 pub struct Options {
@@ -32,6 +35,7 @@ pub struct Options {
 /// A running cluster. Dropped, it ends.
 pub struct Embedded {
     kubeconfig: PathBuf,
+    dir: PathBuf,
     client: kube::Client,
     tasks: JoinSet<anyhow::Error>,
     node: Node,
@@ -48,7 +52,7 @@ pub fn load_images(data_dir: Option<PathBuf>, archive: &Path) -> Result<Vec<Stri
 
 fn node_config(dir: &Path, streams: String) -> NodeConfig {
     NodeConfig {
-        name: "boathook".to_owned(),
+        name: NODE.to_owned(),
         address: "127.0.0.1".to_owned(),
         persistent_volumes: dir.join("volumes"),
         dir: dir.join("node"),
@@ -98,11 +102,21 @@ impl Embedded {
             streams.serve(move |token| redeem.redeem(token)).await;
             anyhow!("the streams of execs ended")
         });
-        Ok(Self { kubeconfig, client: client("boathook"), tasks, node, scratch })
+        Ok(Self { kubeconfig, dir, client: client("boathook"), tasks, node, scratch })
     }
 
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// Where its container runtime listens.
+    pub fn cri_socket(&self) -> PathBuf {
+        self.dir.join("node").join("cri.sock")
+    }
+
+    /// Where an agent on its node may keep what it must not lose.
+    pub fn agent_state_dir(&self) -> PathBuf {
+        self.dir.join("agent")
     }
 
     /// A client with every right, in this process.

@@ -12,7 +12,7 @@ use boathook_decide::{
     pod_notification::{Me, Observed, Role, decide},
 };
 use boathook_runtime::{
-    Classified, ErrorClass, Lease, Reconcile, Reporter,
+    Classified, ErrorClass, Lease, Metrics, Reconcile, Reporter,
     execution::{ApplyError, Latest, Limits, Rooms, Runs},
 };
 use jiff::Timestamp;
@@ -30,6 +30,19 @@ pub struct Options {
     /// The feature gate `ContainerNotifier`.
     pub enabled: bool,
     pub limits: Limits,
+}
+
+/// What the controller is given.
+pub struct Surroundings {
+    pub client: Client,
+    pub identity: String,
+    pub lease: Lease,
+    pub reporter: Reporter,
+    pub metrics: Arc<Metrics>,
+    /// Takes objects that are to be looked at again.
+    pub look_again: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
+    /// Takes Notifications of whose PodNotifications one has changed.
+    pub parents: mpsc::UnboundedSender<ObjectRef<Notification>>,
 }
 
 /// The controller.
@@ -67,18 +80,10 @@ impl Classified for Error {
 }
 
 impl Controller {
-    /// Objects to be looked at again are sent to `look_again`; whose part they are, to `parents`.
-    pub fn new(
-        client: Client,
-        identity: String,
-        options: Options,
-        lease: Lease,
-        reporter: Reporter,
-        look_again: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
-        parents: mpsc::UnboundedSender<ObjectRef<Notification>>,
-    ) -> Self {
+    pub fn new(options: Options, surroundings: Surroundings) -> Self {
+        let Surroundings { client, identity, lease, reporter, metrics, look_again, parents } = surroundings;
         let place = Place::Api(ApiServer::new(client.clone()));
-        let runs = Runs::new(place, look_again.clone());
+        let runs = Runs::new(place, metrics, look_again.clone());
         let rooms = Rooms::new(options.limits, look_again);
         Self { client, identity, options, lease, runs, rooms, latest: Latest::default(), reporter, parents }
     }

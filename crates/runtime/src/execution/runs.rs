@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use boathook_actions::{Cancel, Place, Target};
@@ -20,6 +21,7 @@ use tokio::{
 };
 
 use super::Room;
+use crate::metrics::{Metrics, Purpose};
 
 /// Everything that runs here, by the UID of its object.
 #[derive(Clone)]
@@ -27,6 +29,7 @@ pub struct Runs(Arc<Inner>);
 
 struct Inner {
     place: Place,
+    metrics: Arc<Metrics>,
     table: Mutex<HashMap<String, Entry>>,
     /// Objects whose handlers or undos have ended.
     ended: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
@@ -73,18 +76,11 @@ impl Subject {
     }
 }
 
-/// Which of an object's two runs.
-#[derive(Clone, Copy, Debug)]
-enum Which {
-    Handlers,
-    Undo,
-}
-
 impl Runs {
     /// Objects whose handlers or undos end are sent to `ended`.
-    pub fn new(place: Place, ended: mpsc::UnboundedSender<ObjectRef<PodNotification>>) -> Self {
+    pub fn new(place: Place, metrics: Arc<Metrics>, ended: mpsc::UnboundedSender<ObjectRef<PodNotification>>) -> Self {
         let under_way = watch::Sender::new(0);
-        Self(Arc::new(Inner { place, table: Mutex::default(), ended, under_way }))
+        Self(Arc::new(Inner { place, metrics, table: Mutex::default(), ended, under_way }))
     }
 
     /// How far an object's handlers and its undo are.
@@ -106,7 +102,7 @@ impl Runs {
             first
         });
         if first {
-            self.spawn(subject, Which::Handlers, work, cancel, room);
+            self.spawn(subject, Purpose::Handler, work, cancel, room);
         }
     }
 
@@ -128,7 +124,7 @@ impl Runs {
             first
         });
         if first {
-            self.spawn(subject, Which::Undo, work, Cancel::new(), None);
+            self.spawn(subject, Purpose::Undo, work, Cancel::new(), None);
         }
     }
 
@@ -183,31 +179,46 @@ impl Runs {
     fn spawn(
         &self,
         subject: &Subject,
-        which: Which,
+        purpose: Purpose,
         work: Vec<(String, Work)>,
         cancel: Cancel,
         room: Option<Room>,
     ) {
         let (runs, subject) = (self.clone(), subject.clone());
         let targets: Vec<_> = work.into_iter().map(|(container, work)| (subject.target(container), work)).collect();
+        let in_flight = self.0.metrics.run_begun(purpose);
         tokio::spawn(async move {
             let results = all(&runs.0.place, targets, &cancel).await;
+            runs.count(purpose, &results);
+            drop(in_flight);
             drop(room);
-            runs.finish(&subject.uid, which, results);
+            runs.finish(&subject.uid, purpose, results);
             // Nobody listens any more: everything ends, and the object tells the next process.
             let _ = runs.0.ended.send(subject.reference());
         });
     }
 
-    fn finish(&self, uid: &str, which: Which, results: Vec<(String, Ended)>) {
+    fn count(&self, purpose: Purpose, results: &[(String, Ended)]) {
+        for (_, ended) in results {
+            let outcome = match ended.outcome {
+                Outcome::Succeeded => "succeeded",
+                Outcome::Failed(_) => "failed",
+                Outcome::Unknown(_) => "unknown",
+            };
+            let took = Duration::try_from(ended.completed.duration_since(ended.started)).unwrap_or_default();
+            self.0.metrics.run_ended(purpose, outcome, took);
+        }
+    }
+
+    fn finish(&self, uid: &str, purpose: Purpose, results: Vec<(String, Ended)>) {
         self.change(|table| {
             let entry = table.entry(uid.to_owned()).or_default();
-            match which {
-                Which::Handlers => {
+            match purpose {
+                Purpose::Handler => {
                     entry.run = Progress::Ended { results, round: 1 };
                     entry.cancel = None;
                 }
-                Which::Undo => entry.undo = Progress::Ended { results, round: entry.undo_rounds },
+                Purpose::Undo => entry.undo = Progress::Ended { results, round: entry.undo_rounds },
             }
         });
     }
