@@ -148,13 +148,9 @@ fn unknown(observed: &Observed<'_>, object: &Object<'_>, message: &str, now: Tim
         Role::Agent => true,
         Role::Controller { .. } => object.status.executor != Some(Executor::Agent),
     };
-    let undo_now = here && object.owes_undo() && observed.undo == Progress::Idle;
-    let first = undo_now && observed.me.role == Role::Agent;
-    if first {
-        undo::start(object, &mut decision);
-    }
+    // Never before the write: the object may be one of a moment ago, and have succeeded since.
     decision.effects.push(Effect::WriteStatus(Box::new(status)));
-    if undo_now && !first {
+    if here && object.owes_undo() && observed.undo == Progress::Idle {
         undo::start(object, &mut decision);
     }
     decision.reports.push(report(Gravity::Warning, errors::name(ErrorType::OutcomeUnknown), message.to_owned()));
