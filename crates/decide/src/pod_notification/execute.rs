@@ -8,7 +8,7 @@ use boathook_api::{
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use super::{Decision, Effect, Object, Observed, Progress, Role, SILENCE, SeenPod, accept, errors, undo};
+use super::{Decision, Effect, Object, Observed, Progress, Role, SILENCE, SeenPod, accept, errors, rounds, undo};
 use crate::{
     About, Gravity, Leadership, Report,
     conditions::{self, Saying},
@@ -64,7 +64,7 @@ fn running(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Deci
         // Through the API server nothing can be ended: at expiry the undo runs beside the handler, and once more after
         // it. Otherwise the handler's own end is waited for, which its timeout bounds.
         Role::Controller { .. } if expired && observed.undo == Progress::Idle => {
-            undo::start(object, &mut decision);
+            rounds::start(object, &mut decision);
         }
         Role::Controller { .. } => {}
     }
@@ -104,14 +104,14 @@ fn complete(observed: &Observed<'_>, object: &Object<'_>, results: &[(String, En
     // Where the undo needs no API server it does not wait for one.
     let first = undo_now && (!by_api_server || observed.me.role.is_thaw_only()) && observed.undo == Progress::Idle;
     if first {
-        undo::start(object, &mut decision);
+        rounds::start(object, &mut decision);
     }
     decision.effects.push(Effect::WriteStatus(Box::new(status)));
     decision.effects.push(Effect::ForgetRun);
     if by_api_server && !first {
         decision.effects.push(Effect::ForgetUndo);
         if undo_now {
-            undo::start(object, &mut decision);
+            rounds::start(object, &mut decision);
         }
     }
     decision.reports.push(report);
@@ -151,7 +151,7 @@ fn unknown(observed: &Observed<'_>, object: &Object<'_>, message: &str, now: Tim
     // Never before the write: the object may be one of a moment ago, and have succeeded since.
     decision.effects.push(Effect::WriteStatus(Box::new(status)));
     if here && object.owes_undo() && observed.undo == Progress::Idle {
-        undo::start(object, &mut decision);
+        rounds::start(object, &mut decision);
     }
     decision.reports.push(report(Gravity::Warning, errors::name(ErrorType::OutcomeUnknown), message.to_owned()));
     decision

@@ -12,6 +12,8 @@ mod accept;
 mod errors;
 mod execute;
 mod resolve;
+mod rounds;
+mod tidy;
 mod undo;
 
 use boathook_api::{

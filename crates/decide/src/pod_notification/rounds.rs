@@ -1,0 +1,97 @@
+//! The undo in rounds: in every container where it is owed, again and again until it has succeeded.
+
+use boathook_api::{
+    outcome::{Ended, Outcome, Work},
+    pod_notification::{PodNotificationStatus, UndoStatus},
+    words::{condition, reason},
+};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+
+use super::{Decision, Effect, Object, errors, resolve, undo};
+use crate::{
+    Gravity,
+    conditions::{self, Saying},
+};
+
+/// Between two rounds of an undo that fails: from one second, doubling, up to this.
+const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(60);
+
+/// Starts the undos that are not known to have succeeded.
+pub(super) fn start(object: &Object<'_>, decision: &mut Decision) {
+    let work = owed(&object.status);
+    if !work.is_empty() {
+        decision.effects.push(Effect::StartUndo(work));
+    }
+}
+
+fn owed(status: &PodNotificationStatus) -> Vec<(String, Work)> {
+    let recorded = status.containers.iter().filter_map(|record| Some((&record.name, record.undo.as_ref()?)));
+    let open = recorded.filter(|(_, undo)| undo.succeeded != Some(true));
+    // What was recorded was valid then; a hand that changed it since makes it nobody's to run.
+    open.filter_map(|(name, undo)| Some((name.clone(), resolve::undo_work(&undo.action).ok()?))).collect()
+}
+
+/// A round of the undo has ended.
+pub(super) fn ended(object: &Object<'_>, results: &[(String, Ended)], round: u32, now: Timestamp) -> Decision {
+    let mut status = object.status.clone();
+    let mut news = false;
+    let mut last = None;
+    for (container, ended) in results {
+        let record = status.containers.iter_mut().find(|record| &record.name == container);
+        if let Some(undo) = record.and_then(|record| record.undo.as_mut()) {
+            let before = undo.succeeded;
+            write_down(undo, ended);
+            news |= undo.succeeded != before;
+            last = last.max(Some(ended.completed));
+        }
+    }
+    let failed = status.containers.iter().find_map(|record| {
+        let undo = record.undo.as_ref().filter(|undo| undo.succeeded != Some(true))?;
+        let why = undo.error.as_ref().map_or("not tried yet", |error| error.message.as_str());
+        Some(format!("container `{}`: {why}", record.name))
+    });
+    let Some(why) = failed else {
+        return undo::close(
+            object,
+            status,
+            ("True", reason::UNDO_SUCCEEDED, "undone in every container"),
+            Gravity::Normal,
+            now,
+        );
+    };
+    let mut decision = Decision::default();
+    if news {
+        let message =
+            format!("{why}; it is tried again until it succeeds. Look at the pod: what was done there still holds");
+        let saying =
+            Saying { kind: condition::UNDONE, status: "False", reason: reason::UNDO_FAILED, message: &message };
+        conditions::set(&mut status.conditions, saying, object.generation(), now);
+        decision.effects.push(Effect::WriteStatus(Box::new(status.clone())));
+        decision.reports.push(undo::report(Gravity::Warning, reason::UNDO_FAILED, message));
+    }
+    let next = last.unwrap_or(now) + pause(round);
+    if next <= now {
+        start(&Object { object: object.object, status }, &mut decision);
+    } else {
+        decision.again = Some(next);
+    }
+    decision
+}
+
+fn pause(round: u32) -> SignedDuration {
+    let doubled = SignedDuration::from_secs(1 << round.saturating_sub(1).min(6));
+    doubled.min(LONGEST_PAUSE)
+}
+
+fn write_down(undo: &mut UndoStatus, ended: &Ended) {
+    let Ended { outcome, exit_code, output, container_id, attempts, started, completed, process_may_remain: _ } = ended;
+    undo.container_id.clone_from(container_id);
+    undo.start_time = Some(MicroTime(*started));
+    undo.complete_time = Some(MicroTime(*completed));
+    undo.attempts = Some(undo.attempts.unwrap_or_default().saturating_add(*attempts));
+    undo.exit_code = *exit_code;
+    undo.output = Some(output.clone()).filter(|output| !output.is_empty());
+    undo.succeeded = Some(matches!(outcome, Outcome::Succeeded));
+    undo.error = outcome.failure().map(|failure| errors::error(failure.kind, &failure.message, *completed));
+}
