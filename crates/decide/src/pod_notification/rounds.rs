@@ -8,7 +8,7 @@ use boathook_api::{
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use super::{Decision, Effect, Object, errors, resolve, undo};
+use super::{Decision, Effect, Object, Progress, earliest, errors, resolve, undo};
 use crate::{
     Gravity,
     conditions::{self, Saying},
@@ -25,6 +25,51 @@ pub(super) fn start(object: &Object<'_>, decision: &mut Decision) {
     }
 }
 
+/// The next round after the handlers have ended: at once, or when it is time.
+pub(super) fn follow(
+    undo: &Progress,
+    run: &[(String, Ended)],
+    object: &Object<'_>,
+    now: Timestamp,
+    decision: &mut Decision,
+) {
+    match undo {
+        Progress::Idle => start(object, decision),
+        Progress::Running => {}
+        Progress::Ended { results, .. } if is_outrun(results, run) => start(object, decision),
+        Progress::Ended { results, round } => try_again(failed(object, results), results, *round, now, decision),
+    }
+}
+
+/// Whether a handler ended after its undo had begun: that undo may have taken nothing back, and does not count.
+pub(super) fn is_outrun(undo: &[(String, Ended)], run: &[(String, Ended)]) -> bool {
+    let end = run.iter().map(|(_, ended)| ended.completed).max();
+    undo.iter().any(|(_, ended)| Some(ended.started) <= end)
+}
+
+fn failed(object: &Object<'_>, results: &[(String, Ended)]) -> Vec<(String, Work)> {
+    let failed =
+        |name: &String| results.iter().any(|(known, ended)| known == name && ended.outcome != Outcome::Succeeded);
+    owed(&object.status).into_iter().filter(|(name, _)| failed(name)).collect()
+}
+
+/// Starts what is left of a round, or says when.
+fn try_again(
+    work: Vec<(String, Work)>,
+    results: &[(String, Ended)],
+    round: u32,
+    now: Timestamp,
+    decision: &mut Decision,
+) {
+    let ended = results.iter().map(|(_, ended)| ended.completed).max().unwrap_or(now);
+    let next = ended + pause(round);
+    match work.is_empty() {
+        true => {}
+        false if next <= now => decision.effects.push(Effect::StartUndo(work)),
+        false => decision.again = earliest(decision.again, Some(next)),
+    }
+}
+
 fn owed(status: &PodNotificationStatus) -> Vec<(String, Work)> {
     let recorded = status.containers.iter().filter_map(|record| Some((&record.name, record.undo.as_ref()?)));
     let open = recorded.filter(|(_, undo)| undo.succeeded != Some(true));
@@ -36,14 +81,12 @@ fn owed(status: &PodNotificationStatus) -> Vec<(String, Work)> {
 pub(super) fn ended(object: &Object<'_>, results: &[(String, Ended)], round: u32, now: Timestamp) -> Decision {
     let mut status = object.status.clone();
     let mut news = false;
-    let mut last = None;
     for (container, ended) in results {
         let record = status.containers.iter_mut().find(|record| &record.name == container);
         if let Some(undo) = record.and_then(|record| record.undo.as_mut()) {
             let before = undo.succeeded;
             write_down(undo, ended);
             news |= undo.succeeded != before;
-            last = last.max(Some(ended.completed));
         }
     }
     let failed = status.containers.iter().find_map(|record| {
@@ -70,12 +113,7 @@ pub(super) fn ended(object: &Object<'_>, results: &[(String, Ended)], round: u32
         decision.effects.push(Effect::WriteStatus(Box::new(status.clone())));
         decision.reports.push(undo::report(Gravity::Warning, reason::UNDO_FAILED, message));
     }
-    let next = last.unwrap_or(now) + pause(round);
-    if next <= now {
-        start(&Object { object: object.object, status }, &mut decision);
-    } else {
-        decision.again = Some(next);
-    }
+    try_again(owed(&status), results, round, now, &mut decision);
     decision
 }
 

@@ -30,10 +30,12 @@ pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, now: Timestam
     decision
 }
 
-pub(super) fn late_return(observed: &Observed<'_>, object: &Object<'_>, decision: &mut Decision) {
+/// A handler of this process returned after another had said how it ended, and perhaps undone it.
+pub(super) fn late_return(observed: &Observed<'_>, object: &Object<'_>) -> Decision {
+    let mut decision = Decision::default();
     if observed.undo == Progress::Running {
         // The one that runs began before the handler's return: another follows it.
-        return;
+        return decision;
     }
     decision.effects.push(Effect::ForgetRun);
     decision.effects.push(Effect::ForgetUndo);
@@ -43,4 +45,5 @@ pub(super) fn late_return(observed: &Observed<'_>, object: &Object<'_>, decision
     if !again.is_empty() {
         decision.effects.push(Effect::StartUndo(again));
     }
+    decision
 }

@@ -1,12 +1,13 @@
 //! After the handlers: the undo, if one is owed, when it is due.
 
 use boathook_api::{
+    outcome::Ended,
     pod_notification::{Executor, PodNotificationStatus, State},
     words::{condition, reason},
 };
 use jiff::Timestamp;
 
-use super::{Decision, Effect, Object, Observed, Progress, Role, SeenPod, rounds, tidy};
+use super::{Decision, Effect, Object, Observed, Progress, Role, SeenPod, execute, rounds, tidy};
 use crate::{
     About, Gravity, Leadership, Report,
     conditions::{self, Saying},
@@ -14,12 +15,34 @@ use crate::{
 
 /// The object is in a terminal state.
 pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
-    let mut decision = Decision::default();
-    if matches!(observed.run, Progress::Ended { .. }) {
-        // A handler of this process returned after another had said how it ended, and perhaps undone it.
-        tidy::late_return(observed, object, &mut decision);
-        return decision;
+    match &observed.run {
+        Progress::Idle | Progress::Running => go_on(observed, object, now),
+        Progress::Ended { results, .. } if execute::is_written(&object.status, results) => {
+            own_word(observed, object, results, now)
+        }
+        Progress::Ended { .. } => tidy::late_return(observed, object),
     }
+}
+
+/// This process wrote how its handlers ended, and never heard that it had: what was to follow that write follows now.
+fn own_word(observed: &Observed<'_>, object: &Object<'_>, run: &[(String, Ended)], now: Timestamp) -> Decision {
+    let mut decision = Decision { effects: vec![Effect::ForgetRun], ..Decision::default() };
+    match &observed.undo {
+        // It may have begun before the handlers' end; if so, another follows it.
+        Progress::Running => return Decision::default(),
+        Progress::Ended { results, .. } if object.owes_undo() && rounds::is_outrun(results, run) => {
+            rounds::start(object, &mut decision);
+            return decision;
+        }
+        Progress::Idle | Progress::Ended { .. } => {}
+    }
+    let Decision { effects, reports, again } = go_on(observed, object, now);
+    decision.effects.extend(effects);
+    Decision { reports, again, ..decision }
+}
+
+fn go_on(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
+    let mut decision = Decision::default();
     if !object.owes_undo() {
         return tidy::decide(observed, object, now);
     }
