@@ -8,7 +8,9 @@ use boathook_api::{
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use super::{Decision, Effect, Object, Observed, Progress, Role, SILENCE, SeenPod, accept, errors, undo};
+use super::{
+    Decision, Effect, Object, Observed, Progress, Role, SILENCE, SeenPod, accept, earliest, errors, rounds, undo,
+};
 use crate::{
     About, Gravity, Leadership, Report,
     conditions::{self, Saying},
@@ -64,7 +66,7 @@ fn running(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Deci
         // Through the API server nothing can be ended: at expiry the undo runs beside the handler, and once more after
         // it. Otherwise the handler's own end is waited for, which its timeout bounds.
         Role::Controller { .. } if expired && observed.undo == Progress::Idle => {
-            undo::start(object, &mut decision);
+            rounds::start(object, &mut decision);
         }
         Role::Controller { .. } => {}
     }
@@ -74,17 +76,11 @@ fn running(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Deci
 /// The handlers have ended in every container.
 fn complete(observed: &Observed<'_>, object: &Object<'_>, results: &[(String, Ended)], now: Timestamp) -> Decision {
     let mut decision = Decision::default();
-    let by_api_server = matches!(observed.me.role, Role::Controller { .. });
-    if by_api_server && observed.undo == Progress::Running {
-        // It began beside the handler: another one follows when it has ended.
+    if observed.undo == Progress::Running {
+        // It may have begun before the handlers' end; if so, another follows it.
         return decision;
     }
-    let mut status = object.status.clone();
-    for (container, ended) in results {
-        if let Some(record) = status.containers.iter_mut().find(|record| &record.name == container) {
-            write_down(record, ended);
-        }
-    }
+    let mut status = with_results(&object.status, results);
     let failed = status.containers.iter().find_map(|record| Some((record.name.clone(), record.error.clone()?)));
     status.complete_time = Some(MicroTime(now));
     status.state = if failed.is_some() { State::Failed } else { State::Succeeded };
@@ -101,22 +97,34 @@ fn complete(observed: &Observed<'_>, object: &Object<'_>, results: &[(String, En
     let due = undo::is_due(observed, &Object { object: object.object, status: status.clone() }, now)
         || observed.me.role.is_thaw_only();
     let undo_now = due && object.owes_undo();
-    // Where the undo needs no API server it does not wait for one.
-    let first = undo_now && (!by_api_server || observed.me.role.is_thaw_only()) && observed.undo == Progress::Idle;
-    if first {
-        undo::start(object, &mut decision);
+    // Where the undo needs no API server it does not wait for one; nor where the next leader may have written.
+    let first = observed.me.role == Role::Agent || observed.me.role.is_thaw_only();
+    if undo_now && first {
+        rounds::follow(&observed.undo, results, object, now, &mut decision);
     }
     decision.effects.push(Effect::WriteStatus(Box::new(status)));
     decision.effects.push(Effect::ForgetRun);
-    if by_api_server && !first {
-        decision.effects.push(Effect::ForgetUndo);
-        if undo_now {
-            undo::start(object, &mut decision);
-        }
+    if undo_now && !first {
+        rounds::follow(&observed.undo, results, object, now, &mut decision);
     }
     decision.reports.push(report);
-    decision.again = object.expires(observed);
+    decision.again = earliest(decision.again, object.expires(observed).filter(|expires| *expires > now));
     decision
+}
+
+/// Whether this is how these handlers ended, in this process' own words.
+pub(super) fn is_written(status: &PodNotificationStatus, results: &[(String, Ended)]) -> bool {
+    with_results(status, results).containers == status.containers
+}
+
+fn with_results(status: &PodNotificationStatus, results: &[(String, Ended)]) -> PodNotificationStatus {
+    let mut status = status.clone();
+    for (container, ended) in results {
+        if let Some(record) = status.containers.iter_mut().find(|record| &record.name == container) {
+            write_down(record, ended);
+        }
+    }
+    status
 }
 
 /// An agent claimed it, and only it knows; but when the pod is gone and the agent stays silent, nobody will ever tell.
@@ -148,14 +156,10 @@ fn unknown(observed: &Observed<'_>, object: &Object<'_>, message: &str, now: Tim
         Role::Agent => true,
         Role::Controller { .. } => object.status.executor != Some(Executor::Agent),
     };
-    let undo_now = here && object.owes_undo() && observed.undo == Progress::Idle;
-    let first = undo_now && observed.me.role == Role::Agent;
-    if first {
-        undo::start(object, &mut decision);
-    }
+    // Never before the write: the object may be one of a moment ago, and have succeeded since.
     decision.effects.push(Effect::WriteStatus(Box::new(status)));
-    if undo_now && !first {
-        undo::start(object, &mut decision);
+    if here && object.owes_undo() && observed.undo == Progress::Idle {
+        rounds::start(object, &mut decision);
     }
     decision.reports.push(report(Gravity::Warning, errors::name(ErrorType::OutcomeUnknown), message.to_owned()));
     decision

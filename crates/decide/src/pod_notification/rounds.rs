@@ -1,0 +1,145 @@
+//! The undo in rounds: in every container where it is owed, again and again until it has succeeded.
+
+use boathook_api::{
+    outcome::{Ended, Outcome, Work},
+    pod_notification::{ContainerNotificationStatus, PodNotificationStatus, UndoStatus},
+    words::{condition, reason},
+};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+
+use super::{Decision, Effect, Object, Progress, earliest, errors, resolve, undo};
+use crate::{
+    Gravity,
+    conditions::{self, Saying},
+};
+
+/// Between two rounds of an undo that fails: from one second, doubling, up to this.
+const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(60);
+
+/// Starts the undos that are not known to have succeeded.
+pub(super) fn start(object: &Object<'_>, decision: &mut Decision) {
+    let work = owed(&object.status);
+    if !work.is_empty() {
+        decision.effects.push(Effect::StartUndo(work));
+    }
+}
+
+/// The next round after the handlers have ended: at once, or when it is time.
+pub(super) fn follow(
+    undo: &Progress,
+    run: &[(String, Ended)],
+    object: &Object<'_>,
+    now: Timestamp,
+    decision: &mut Decision,
+) {
+    match undo {
+        Progress::Idle => start(object, decision),
+        Progress::Running => {}
+        Progress::Ended { results, .. } if is_outrun(results, run) => start(object, decision),
+        Progress::Ended { results, round } => try_again(failed(object, results), results, *round, now, decision),
+    }
+}
+
+/// Whether a handler ended after its undo had begun: that undo may have taken nothing back, and does not count.
+pub(super) fn is_outrun(undo: &[(String, Ended)], run: &[(String, Ended)]) -> bool {
+    let end = run.iter().map(|(_, ended)| ended.completed).max();
+    undo.iter().any(|(_, ended)| Some(ended.started) <= end)
+}
+
+/// The undos that failed in this round.
+pub(super) fn failed(object: &Object<'_>, results: &[(String, Ended)]) -> Vec<(String, Work)> {
+    let failed = |name: &str| results.iter().any(|(known, ended)| known == name && ended.outcome != Outcome::Succeeded);
+    recorded(&object.status, |record| failed(&record.name))
+}
+
+/// Starts what is left of a round, or says when.
+pub(super) fn try_again(
+    work: Vec<(String, Work)>,
+    results: &[(String, Ended)],
+    round: u32,
+    now: Timestamp,
+    decision: &mut Decision,
+) {
+    let ended = results.iter().map(|(_, ended)| ended.completed).max().unwrap_or(now);
+    let next = ended + pause(round);
+    match work.is_empty() {
+        true => {}
+        false if next <= now => decision.effects.push(Effect::StartUndo(work)),
+        false => decision.again = earliest(decision.again, Some(next)),
+    }
+}
+
+fn owed(status: &PodNotificationStatus) -> Vec<(String, Work)> {
+    recorded(status, |record| record.undo.as_ref().is_some_and(|undo| undo.succeeded != Some(true)))
+}
+
+/// The undos as they were recorded, in the containers that are asked for.
+pub(super) fn recorded(
+    status: &PodNotificationStatus,
+    asked_for: impl Fn(&ContainerNotificationStatus) -> bool,
+) -> Vec<(String, Work)> {
+    let work = |record: &ContainerNotificationStatus| {
+        // What was recorded was valid then; a hand that changed it since makes it nobody's to run.
+        let work = resolve::undo_work(&record.undo.as_ref()?.action).ok()?;
+        Some((record.name.clone(), work))
+    };
+    status.containers.iter().filter(|record| asked_for(record)).filter_map(work).collect()
+}
+
+/// A round of the undo has ended.
+pub(super) fn ended(object: &Object<'_>, results: &[(String, Ended)], round: u32, now: Timestamp) -> Decision {
+    let mut status = object.status.clone();
+    let mut news = false;
+    for (container, ended) in results {
+        let record = status.containers.iter_mut().find(|record| &record.name == container);
+        if let Some(undo) = record.and_then(|record| record.undo.as_mut()) {
+            let before = undo.succeeded;
+            write_down(undo, ended);
+            news |= undo.succeeded != before;
+        }
+    }
+    let failed = status.containers.iter().find_map(|record| {
+        let undo = record.undo.as_ref().filter(|undo| undo.succeeded != Some(true))?;
+        let why = undo.error.as_ref().map_or("not tried yet", |error| error.message.as_str());
+        Some(format!("container `{}`: {why}", record.name))
+    });
+    let Some(why) = failed else {
+        return undo::close(
+            object,
+            status,
+            ("True", reason::UNDO_SUCCEEDED, "undone in every container"),
+            Gravity::Normal,
+            now,
+        );
+    };
+    let mut decision = Decision::default();
+    if news {
+        let message =
+            format!("{why}; it is tried again until it succeeds. Look at the pod: what was done there still holds");
+        let saying =
+            Saying { kind: condition::UNDONE, status: "False", reason: reason::UNDO_FAILED, message: &message };
+        conditions::set(&mut status.conditions, saying, object.generation(), now);
+        decision.effects.push(Effect::WriteStatus(Box::new(status.clone())));
+        decision.reports.push(undo::report(Gravity::Warning, reason::UNDO_FAILED, message));
+    }
+    try_again(owed(&status), results, round, now, &mut decision);
+    decision
+}
+
+fn pause(round: u32) -> SignedDuration {
+    let doubled = SignedDuration::from_secs(1 << round.saturating_sub(1).min(6));
+    doubled.min(LONGEST_PAUSE)
+}
+
+fn write_down(undo: &mut UndoStatus, ended: &Ended) {
+    let Ended { outcome, exit_code, output, container_id, attempts, started, completed, process_may_remain: _ } = ended;
+    undo.container_id.clone_from(container_id);
+    undo.start_time = Some(MicroTime(*started));
+    undo.complete_time = Some(MicroTime(*completed));
+    undo.attempts = Some(undo.attempts.unwrap_or_default().saturating_add(*attempts));
+    undo.exit_code = *exit_code;
+    undo.output = Some(output.clone()).filter(|output| !output.is_empty());
+    undo.succeeded = Some(matches!(outcome, Outcome::Succeeded));
+    undo.error = outcome.failure().map(|failure| errors::error(failure.kind, &failure.message, *completed));
+}

@@ -1,0 +1,84 @@
+//! When nothing is owed any more: what this process still has in mind, what holds the object, and its time to go.
+
+use boathook_api::{
+    outcome::{Ended, Outcome},
+    pod_notification::ErrorType,
+};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Decision, Effect, Object, Observed, Progress, Role, SeenPod, earliest, rounds};
+use crate::Leadership;
+
+/// Nothing is owed: nothing holds the object, and it goes when its time is over.
+pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
+    let mut decision = leftovers(observed, object, now);
+    let Role::Controller { leadership, .. } = observed.me.role else { return decision };
+    if object.has_finalizer() {
+        decision.effects.push(Effect::RemoveFinalizer);
+    }
+    let ttl = object.object.spec.ttl_seconds_after_finished.filter(|_| leadership == Leadership::Leader);
+    let (Some(ttl), false) = (ttl, object.is_deleted()) else { return decision };
+    let complete = object.status.complete_time.as_ref().map(|time| time.0);
+    let undos = object.status.containers.iter().filter_map(|record| record.undo.as_ref()?.complete_time.as_ref());
+    let finished = undos.map(|time| time.0).chain(complete).max().unwrap_or(now);
+    let ends = finished + SignedDuration::from_secs(ttl.into());
+    if ends <= now {
+        decision.effects.push(Effect::Delete);
+    } else {
+        decision.again = earliest(decision.again, Some(ends));
+    }
+    decision
+}
+
+/// The object is gone, and what this process began for it is not.
+pub(super) fn gone(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
+    match &observed.run {
+        Progress::Idle => leftovers(observed, object, now),
+        Progress::Running => Decision { effects: vec![Effect::Cancel], ..Decision::default() },
+        Progress::Ended { .. } => late_return(observed, object),
+    }
+}
+
+/// An undo of this process that nobody waits for: another said how it went, or it followed a late return. It has to
+/// succeed all the same, unless there is nothing left to undo it in.
+fn leftovers(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
+    let mut decision = Decision::default();
+    match &observed.undo {
+        Progress::Idle | Progress::Running => {}
+        Progress::Ended { results, .. } if is_over(observed, object, results) => {
+            decision.effects.push(Effect::ForgetUndo);
+        }
+        Progress::Ended { results, round } => {
+            rounds::try_again(rounds::failed(object, results), results, *round, now, &mut decision);
+        }
+    }
+    decision
+}
+
+fn is_over(observed: &Observed<'_>, object: &Object<'_>, undo: &[(String, Ended)]) -> bool {
+    let pod_is_gone = match &observed.pod {
+        SeenPod::Gone { .. } => true,
+        SeenPod::There(pod) => pod.over,
+        SeenPod::Unknown => false,
+    };
+    let in_vain = |ended: &Ended| match &ended.outcome {
+        Outcome::Succeeded => true,
+        Outcome::Failed(failure) | Outcome::Unknown(failure) => failure.kind == ErrorType::PodNotFound,
+    };
+    pod_is_gone || object.is_given_up() || undo.iter().all(|(_, ended)| in_vain(ended))
+}
+
+/// A handler of this process returned after another had said how it ended, and perhaps undone it.
+pub(super) fn late_return(observed: &Observed<'_>, object: &Object<'_>) -> Decision {
+    let mut decision = Decision::default();
+    if observed.undo == Progress::Running {
+        // The one that runs began before the handler's return: another follows it.
+        return decision;
+    }
+    decision.effects.push(Effect::ForgetRun);
+    let again = rounds::recorded(&object.status, |_| true);
+    if !again.is_empty() {
+        decision.effects.push(Effect::StartUndo(again));
+    }
+    decision
+}
