@@ -17,6 +17,11 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
+    /// As the runtime itself knows it.
+    pub(crate) fn bare_id(&self) -> &str {
+        self.container_id.split_once("://").map_or(&self.container_id, |(_, id)| id)
+    }
+
     /// Where to connect to: the host that is written, or the pod's address.
     pub(crate) fn host<'a>(&'a self, written: Option<&'a str>) -> Result<&'a str, Failure> {
         let written = written.filter(|host| !host.is_empty());

@@ -12,6 +12,7 @@ mod outcome;
 pub mod place;
 mod probe;
 mod run;
+mod signal;
 mod tail;
 mod target;
 mod tcp_socket;

@@ -1,8 +1,6 @@
 //! Through the API server: its exec reaches every container of the cluster, and can end nothing that it started.
 
-use std::time::Duration;
-
-use boathook_api::{Signal, pod_notification::ErrorType};
+use boathook_api::pod_notification::ErrorType;
 use k8s_openapi::{
     api::core::v1::{Container, ContainerStatus, Pod},
     apimachinery::pkg::apis::meta::v1::Status,
@@ -24,14 +22,6 @@ use crate::{
 
 /// kube's own default, 1 KiB, makes many small steps of a large output.
 const PIPE_SIZE: usize = 64 << 10;
-
-/// The exit code of who was killed, as everyone in a container is when it ends.
-const KILLED: i32 = 137;
-
-/// After a stream broke off: how long the kubelet is given to tell that the container has ended, and how often its word
-/// is looked for.
-const KUBELETS_WORD: Duration = Duration::from_secs(3);
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 const REMAINS: &str = "ProcessMayRemain: through the API server it cannot be ended, with the node agent it can";
 
@@ -57,13 +47,7 @@ impl ApiServer {
         instance_of(pod.as_ref(), target)
     }
 
-    pub(super) async fn exec(
-        &self,
-        target: &Target,
-        instance: &Instance,
-        command: &[String],
-        until: &Until,
-    ) -> Attempt {
+    pub(super) async fn exec(&self, target: &Target, command: &[String], until: &Until) -> Attempt {
         let mut output = Tail::default();
         let attempt = match until.run(self.stream(target, command, &mut output)).await {
             Ok(Ok(Some(status))) => Verdict::of(&status).into_attempt(command),
@@ -74,10 +58,6 @@ impl ApiServer {
             Err(Stop::Cancelled) => {
                 Attempt::unknown(format!("{} was cancelled while it ran; {REMAINS}", shown(command)))
             }
-        };
-        let attempt = match may_have_ended_with_its_container(&attempt) {
-            true => self.with_the_containers_end(attempt, target, instance, until).await,
-            false => attempt,
         };
         Attempt { output: output.into_text(), ..attempt }
     }
@@ -102,49 +82,6 @@ impl ApiServer {
         let stderr = process.stderr().expect("it was asked for");
         Ok(streams::read_to_the_end(stdout, stderr, status, output).await)
     }
-
-    /// The same attempt, or the container's end if that is what ended it.
-    async fn with_the_containers_end(
-        &self,
-        attempt: Attempt,
-        target: &Target,
-        instance: &Instance,
-        until: &Until,
-    ) -> Attempt {
-        let until = until.at_most(KUBELETS_WORD);
-        loop {
-            let ended = match until.run(self.find(target)).await {
-                Ok(Err(failure)) => match failure.kind {
-                    ErrorType::ContainerNotRunning | ErrorType::PodNotFound => Some(failure),
-                    // It could not be looked at.
-                    _ => None,
-                },
-                Ok(Ok(now)) if now.container_id != instance.container_id => {
-                    let message = format!("container `{}` was restarted meanwhile", target.container);
-                    Some(Failure::new(ErrorType::ContainerNotRunning, message))
-                }
-                Ok(Ok(_)) => None,
-                Err(_) => return attempt,
-            };
-            if let Some(Failure { kind, message }) = ended {
-                let message = format!("the command ended with its container: {message}");
-                // Nothing outlives its container.
-                return Attempt { exit_code: attempt.exit_code, ..Attempt::failed(kind, message) };
-            }
-            if until.pause(LOOK_AGAIN).await.is_err() {
-                return attempt;
-            }
-        }
-    }
-}
-
-/// Signals need a process on the node.
-pub(super) fn no_signals(signal: Signal) -> Attempt {
-    let message = format!(
-        "{signal} cannot be sent through the API server: run `boathook agent` on each node and the controller with \
-         `--executor agent`"
-    );
-    Attempt::failed(ErrorType::Unsupported, message)
 }
 
 fn remaining(attempt: Attempt) -> Attempt {
@@ -155,14 +92,6 @@ fn remaining(attempt: Attempt) -> Attempt {
         Outcome::Succeeded | Outcome::Unknown(_) => attempt.outcome,
     };
     Attempt { outcome, process_may_remain: true, ..attempt }
-}
-
-fn may_have_ended_with_its_container(attempt: &Attempt) -> bool {
-    match (&attempt.outcome, attempt.exit_code) {
-        (Outcome::Failed(_), code) => code == Some(KILLED),
-        (Outcome::Unknown(_), _) => true,
-        (Outcome::Succeeded, _) => false,
-    }
 }
 
 /// The instance that runs now, in the pod that is meant.
@@ -270,15 +199,6 @@ mod tests {
             ..Pod::default()
         };
         assert_eq!(instance_of(Some(&pod), &target()).unwrap_err().kind, ErrorType::ContainerNotRunning);
-    }
-
-    #[test]
-    fn a_killed_or_unknown_command_may_have_ended_with_its_container() {
-        let killed = |code| Attempt { exit_code: Some(code), ..Attempt::failed(ErrorType::HandlerFailed, "") };
-        assert!(may_have_ended_with_its_container(&killed(137)));
-        assert!(may_have_ended_with_its_container(&Attempt::unknown("")));
-        assert!(!may_have_ended_with_its_container(&killed(1)));
-        assert!(!may_have_ended_with_its_container(&Attempt::succeeded()));
     }
 
     #[test]

@@ -1,0 +1,213 @@
+//! Exec through CRI: at the end of its time, or when it is cancelled, everything that it started is ended.
+//!
+//! The runtime's own time limits are never used: they end the first process alone, and wait for whoever inherited its
+//! outputs.
+
+use std::path::Path;
+
+use boathook_api::pod_notification::ErrorType;
+use boathook_process::has_program;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+
+use super::{
+    Runtime,
+    gate::{Gate, SHELL, explain},
+    hold::{Hold, Place, Search},
+    stream::{Event, NotOpened, Stream},
+};
+use crate::{
+    Failure, Outcome,
+    exec::{Verdict, refused, shown},
+    outcome::Attempt,
+    tail::Tail,
+    until::{Stop, Until},
+};
+
+/// A command that is running.
+struct Running {
+    stream: Stream,
+    hold: Hold,
+    output: Tail,
+}
+
+/// What comes of the way to the gate.
+enum AtGate {
+    Held(Hold),
+    /// The shell itself was refused or ended: the gate was never reached.
+    Ended(Option<Status>),
+}
+
+impl Runtime {
+    pub(in crate::place) async fn exec(&self, container_id: &str, command: &[String], until: &Until) -> Attempt {
+        let first = match until.run(self.first_process(container_id)).await {
+            Ok(Ok(first)) => first,
+            Ok(Err(failure)) => return failure.into(),
+            Err(stop) => return not_begun(stop, command, until),
+        };
+        let place = Place { container_id: container_id.to_owned(), pid: first.pid() };
+        if has_program(place.pid, Path::new(SHELL))
+            && let Some(attempt) = self.exec_behind_gate(&place, command, until).await
+        {
+            return attempt;
+        }
+        self.exec_without_gate(&place, command, until).await
+    }
+
+    /// `None`: the image has no shell that could be run, after all. Nothing was run.
+    async fn exec_behind_gate(&self, place: &Place, command: &[String], until: &Until) -> Option<Attempt> {
+        let gate = Gate::new();
+        let opening = Stream::open(self, &place.container_id, gate.before(command), true);
+        let mut stream = match until.run(opening).await {
+            Ok(Ok(stream)) => stream,
+            // The gate is closed, and its input has ended.
+            Ok(Err(NotOpened::Refused(words) | NotOpened::Lost(words))) => return Some(refused(command, &words)),
+            Err(stop) => return Some(not_begun(stop, command, until)),
+        };
+        let mut output = Tail::default();
+        let held = async {
+            tokio::select! {
+                held = Hold::at_gate(place, &gate) => held.map(AtGate::Held),
+                status = read(&mut stream, &mut output) => Ok(AtGate::Ended(status)),
+            }
+        };
+        let hold = match until.run(held).await {
+            Ok(Ok(AtGate::Held(hold))) => hold,
+            Ok(Ok(AtGate::Ended(Some(status)))) => {
+                return match Verdict::of(&status) {
+                    Verdict::Refused(_) => None,
+                    verdict @ Verdict::Exit(_) => Some(verdict.into_attempt(command)),
+                };
+            }
+            Ok(Ok(AtGate::Ended(None))) => return Some(refused(command, "the stream was lost before it began")),
+            Ok(Err(error)) => return Some(refused(command, &format!("its process could not be held: {error}"))),
+            Err(stop) => return Some(not_begun(stop, command, until)),
+        };
+        // If this fails, the stream ends without a status.
+        stream.write_stdin(&gate.line()).await.ok();
+        let attempt = Running { stream, hold, output }.finish(place, command, until).await;
+        Some(explained(attempt, command))
+    }
+
+    async fn exec_without_gate(&self, place: &Place, command: &[String], until: &Until) -> Attempt {
+        let search = match Search::new(place, command) {
+            Ok(search) => search,
+            Err(error) => return refused(command, &format!("the container's processes are not seen: {error}")),
+        };
+        let hold = Hold::Sought(search);
+        match until.run(Stream::open(self, &place.container_id, command.to_owned(), false)).await {
+            Ok(Ok(stream)) => Running { stream, hold, output: Tail::default() }.finish(place, command, until).await,
+            Ok(Err(NotOpened::Refused(words))) => refused(command, &words),
+            Ok(Err(NotOpened::Lost(words))) => {
+                let why = format!("the stream of {} was lost as it began: {words}", shown(command));
+                ended_by_us(Attempt::unknown(why), hold.end(place).await)
+            }
+            Err(stop) => ended_by_us(stopped(stop, command, until), hold.end(place).await),
+        }
+    }
+}
+
+impl Running {
+    async fn finish(self, place: &Place, command: &[String], until: &Until) -> Attempt {
+        let Self { mut stream, mut hold, mut output } = self;
+        let ended = tokio::select! {
+            biased;
+            status = read(&mut stream, &mut output) => Ok(status),
+            stop = until.over() => Err(stop),
+            () = hold.watch(place) => unreachable!("a watch never ends"),
+        };
+        let attempt = match ended {
+            Ok(Some(status)) => {
+                // Whoever is left without the command's outputs was meant to stay.
+                hold.release();
+                Verdict::of(&status).into_attempt(command)
+            }
+            Ok(None) => {
+                let lost = Attempt::unknown(format!("the stream of {} ended without a status", shown(command)));
+                ended_by_us(lost, hold.end(place).await)
+            }
+            Err(stop) => ended_by_us(stopped(stop, command, until), hold.end(place).await),
+        };
+        Attempt { output: output.into_text(), ..attempt }
+    }
+}
+
+/// Reads until the status is there, or it is certain that none comes. What was read is in `output` also when this is
+/// dropped.
+async fn read(stream: &mut Stream, output: &mut Tail) -> Option<Status> {
+    loop {
+        match stream.next().await {
+            Event::Output(bytes) => output.push(&bytes),
+            Event::Ended(status) => return Some(*status),
+            Event::Lost => return None,
+        }
+    }
+}
+
+fn not_begun(stop: Stop, command: &[String], until: &Until) -> Attempt {
+    match stop {
+        Stop::TimeOver => Attempt::timed_out(&format!("starting {} (nothing of it was run)", shown(command)), until),
+        Stop::Cancelled => Attempt::revoked(),
+    }
+}
+
+fn stopped(stop: Stop, command: &[String], until: &Until) -> Attempt {
+    match stop {
+        Stop::TimeOver => Attempt::timed_out(&shown(command), until),
+        Stop::Cancelled => Attempt::unknown(format!("{} was cancelled while it ran", shown(command))),
+    }
+}
+
+/// With what is known after everything was ended, or was not.
+fn ended_by_us(attempt: Attempt, ended: Result<(), String>) -> Attempt {
+    let added = match &ended {
+        Ok(()) => "everything that it started was ended".to_owned(),
+        Err(remaining) => format!("ProcessMayRemain: {remaining}"),
+    };
+    let with = |failure: Failure| Failure { message: format!("{}; {added}", failure.message), ..failure };
+    let outcome = match attempt.outcome {
+        Outcome::Succeeded => Outcome::Succeeded,
+        Outcome::Failed(failure) => Outcome::Failed(with(failure)),
+        Outcome::Unknown(failure) => Outcome::Unknown(with(failure)),
+    };
+    Attempt { outcome, process_may_remain: ended.is_err(), ..attempt }
+}
+
+/// A program that is missing is told by the gate's exit code.
+fn explained(attempt: Attempt, command: &[String]) -> Attempt {
+    let program = command.first().map_or("", String::as_str);
+    match attempt.exit_code.and_then(|code| explain(code, program)) {
+        Some(words) => {
+            let message = format!("{} ended with {words}", shown(command));
+            Attempt { outcome: Outcome::Failed(Failure::new(ErrorType::HandlerFailed, message)), ..attempt }
+        }
+        None => attempt,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_ended_does_not_remain_and_what_was_not_may() {
+        let timeout = || Attempt::failed(ErrorType::HandlerTimeout, "late");
+        let ended = ended_by_us(timeout(), Ok(()));
+        assert!(!ended.process_may_remain);
+        let not_ended = ended_by_us(timeout(), Err("process 7 did not end".to_owned()));
+        assert!(not_ended.process_may_remain);
+        let Outcome::Failed(failure) = not_ended.outcome else { panic!("it succeeded") };
+        assert_eq!(
+            (failure.kind, failure.message.as_str()),
+            (ErrorType::HandlerTimeout, "late; ProcessMayRemain: process 7 did not end",)
+        );
+    }
+
+    #[test]
+    fn a_missing_program_is_named() {
+        let command = ["no-such-program".to_owned()];
+        let attempt = explained(Verdict::Exit(127).into_attempt(&command), &command);
+        let Outcome::Failed(failure) = attempt.outcome else { panic!("it succeeded") };
+        assert!(failure.message.contains("program `no-such-program` was not found"), "{}", failure.message);
+        assert_eq!(attempt.exit_code, Some(127));
+    }
+}
