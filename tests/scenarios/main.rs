@@ -9,6 +9,7 @@ mod exec;
 mod images;
 mod kube_runtime;
 mod malformed;
+mod notification_rules;
 mod pods;
 mod services;
 mod snapshots;
@@ -40,6 +41,10 @@ fn main() -> ExitCode {
         malformed::who_cannot_be_known_is_refused,
         malformed::half_a_request_is_in_nobodys_way,
         malformed::broken_frames_end_an_exec_and_nothing_else,
+        notification_rules::the_kinds_are_installed_by_many_at_once_and_again,
+        notification_rules::a_pod_notification_does_exactly_one_thing_and_so_does_its_undo,
+        notification_rules::a_pod_notification_changes_only_in_what_may_change,
+        notification_rules::a_notification_never_changes,
         pods::a_container_that_keeps_failing_backs_off_and_tells_why,
         pods::a_command_that_failed_is_run_again_until_it_succeeds,
         pods::a_pod_that_takes_too_long_has_failed,

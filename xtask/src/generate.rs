@@ -1,4 +1,5 @@
-//! Code that is generated and committed: `cargo xtask generate` refreshes it, a test fails when it is stale.
+//! Code and manifests that are generated and committed: `cargo xtask generate` refreshes them, a test fails when they
+//! are stale.
 
 use std::path::PathBuf;
 
@@ -8,9 +9,23 @@ use anyhow::{Context, Result};
 const PROTO: &str = "../crates/cri/proto/runtime.proto";
 const GENERATED: &str = "../crates/cri/src/generated.rs";
 
+/// All of it is generated: what is in there and is not made here is removed.
+const DEPLOY: &str = "../deploy";
+
 pub(crate) fn run() -> Result<()> {
-    let path = path(GENERATED);
-    std::fs::write(&path, cri()?).with_context(|| format!("failed to write `{}`", path.display()))
+    let deploy = path(DEPLOY);
+    if deploy.exists() {
+        std::fs::remove_dir_all(&deploy).with_context(|| format!("failed to empty `{}`", deploy.display()))?;
+    }
+    let manifests = boathook_install::render::manifests();
+    let manifests = manifests.into_iter().map(|manifest| (deploy.join(manifest.path), manifest.text));
+    for (path, text) in manifests.chain([(path(GENERATED), cri()?)]) {
+        let folder = path.parent().context("every file is in a folder")?;
+        std::fs::create_dir_all(folder)
+            .and_then(|()| std::fs::write(&path, text))
+            .with_context(|| format!("failed to write `{}`", path.display()))?;
+    }
+    Ok(())
 }
 
 fn path(of: &str) -> PathBuf {
@@ -41,5 +56,30 @@ mod tests {
     fn what_is_committed_is_what_would_be_generated() {
         let committed = std::fs::read_to_string(path(GENERATED)).unwrap();
         assert!(committed == cri().unwrap(), "`{GENERATED}` is stale: run `cargo xtask generate` and commit it");
+    }
+
+    #[test]
+    fn the_manifests_are_those_that_would_be_generated() {
+        let mut committed = Vec::new();
+        let mut folders = vec![path(DEPLOY)];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let found = entry.unwrap().path();
+                match found.is_dir() {
+                    true => folders.push(found),
+                    false => committed.push(found),
+                }
+            }
+        }
+        let manifests = boathook_install::render::manifests();
+        assert_eq!(committed.len(), manifests.len(), "`deploy` is stale: run `cargo xtask generate` and commit it");
+        for manifest in manifests {
+            let committed = std::fs::read_to_string(path(DEPLOY).join(&manifest.path)).unwrap_or_default();
+            assert!(
+                committed == manifest.text,
+                "`deploy/{}` is stale: run `cargo xtask generate` and commit it",
+                manifest.path
+            );
+        }
     }
 }

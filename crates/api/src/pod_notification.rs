@@ -141,6 +141,7 @@ pub struct PodNotificationStatus {
     /// One for each container that runs it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".to_owned()]))]
+    #[schemars(length(max = 1000))]
     pub containers: Vec<ContainerNotificationStatus>,
     /// Accepted; Complete; Undone, if there is an undo.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -20,6 +20,9 @@ pub const NOTIFICATION_LABEL: &str = "boathook.dev/notification";
 /// this identity. Webhooks refuse it.
 pub const WEBHOOK_PROBE: &str = "boathook.dev/webhook-probe";
 
+/// The name of the Lease by which controllers agree who leads.
+pub const LEASE: &str = "boathook";
+
 /// The prefix of notifier names that are Kubernetes' own to define.
 pub const RESERVED_NOTIFIER_PREFIX: &str = "k8s.io/";
 

@@ -3,6 +3,8 @@
 //! What is written here by hand is rendered into `deploy/` by `cargo xtask generate`.
 
 pub mod apply;
+pub mod render;
+pub mod roles;
 pub mod webhooks;
 
 pub use apply::apply;

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use boathook_api::words::LEASE as NAME;
 use boathook_decide::Leadership;
 use kube::Client;
 use tokio::sync::watch;
@@ -18,8 +19,6 @@ use tokio::sync::watch;
 use crate::Clock;
 pub use candidate::Candidate;
 
-/// The Lease's name.
-pub const NAME: &str = "boathook";
 
 /// Who wants to lead, and where.
 #[derive(Clone, Debug)]

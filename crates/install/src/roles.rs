@@ -1,0 +1,163 @@
+//! Who may do what, listed by hand: what is granted here is what is used, no more.
+//!
+//! Nobody but Boathook should be granted `podnotifications/status`: what an undo runs is recorded there, so to write it
+//! is to run commands.
+
+use boathook_api::words::{self, GROUP};
+use k8s_openapi::api::{
+    core::v1::ServiceAccount,
+    rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject},
+};
+use kube::api::ObjectMeta;
+
+use crate::webhooks;
+
+/// The controller that runs handlers itself, through pods/exec.
+pub const CONTROLLER: &str = "boathook-controller";
+
+/// The controller beside node agents: it cannot exec.
+pub const CONTROLLER_WITH_AGENTS: &str = "boathook-controller-agent";
+
+/// The node agent.
+pub const AGENT: &str = "boathook-agent";
+
+/// People who notify pods.
+pub const NOTIFIER: &str = "boathook-notifier";
+
+/// The lease, in Boathook's own namespace.
+pub const LEASE: &str = "boathook-lease";
+
+const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+
+/// The rules of `boathook controller --executor api`.
+pub fn controller() -> Vec<PolicyRule> {
+    // A WebSocket is opened by a GET; from Kubernetes 1.35 on that needs `create` as well.
+    let mut rules = vec![rule("", &["pods/exec"], &["create", "get"])];
+    rules.extend(controller_with_agents());
+    rules
+}
+
+/// The rules of `boathook controller --executor agent`.
+pub fn controller_with_agents() -> Vec<PolicyRule> {
+    vec![
+        rule(GROUP, &["podnotifications"], &["create", "delete", "get", "list", "patch", "watch"]),
+        rule(GROUP, &["notifications"], &["get", "list", "watch"]),
+        rule(GROUP, &["podnotifications/status", "notifications/status"], &["update"]),
+        rule("", &["pods"], &["get", "list", "watch"]),
+        // Whether a pod that is gone has really ended.
+        rule("", &["nodes"], &["get"]),
+        events(),
+        // Whether the author of an inline action may exec, and who we are.
+        rule("authorization.k8s.io", &["subjectaccessreviews"], &["create"]),
+        rule("authentication.k8s.io", &["selfsubjectreviews"], &["create"]),
+        rule("admissionregistration.k8s.io", &["validatingwebhookconfigurations"], &["create"]),
+        PolicyRule {
+            resource_names: Some(vec![webhooks::NAME.to_owned()]),
+            ..rule(
+                "admissionregistration.k8s.io",
+                &["validatingwebhookconfigurations"],
+                &["get", "list", "update", "watch"],
+            )
+        },
+    ]
+}
+
+/// The rules of `boathook agent`: it neither accepts nor lets go of objects, and never execs.
+pub fn agent() -> Vec<PolicyRule> {
+    vec![
+        rule(GROUP, &["podnotifications"], &["get", "list", "watch"]),
+        rule(GROUP, &["podnotifications/status"], &["update"]),
+        events(),
+    ]
+}
+
+/// For people, bound in a namespace or in all: to run what pods declare. Commands of their own need `pods/exec` besides.
+pub fn notifier() -> Vec<PolicyRule> {
+    let verbs = ["create", "delete", "get", "list", "patch", "watch"];
+    vec![rule(GROUP, &["notifications", "podnotifications"], &verbs), rule("", &["pods"], &["get", "list"])]
+}
+
+/// The rules about the lease, in Boathook's own namespace.
+pub fn lease() -> Vec<PolicyRule> {
+    let leases = |verbs: &[&str]| rule("coordination.k8s.io", &["leases"], verbs);
+    let ours = Some(vec![words::LEASE.to_owned()]);
+    vec![leases(&["create"]), PolicyRule { resource_names: ours, ..leases(&["get", "update"]) }]
+}
+
+fn events() -> PolicyRule {
+    rule("events.k8s.io", &["events"], &["create", "get", "patch"])
+}
+
+fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
+    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    PolicyRule {
+        api_groups: Some(vec![group.to_owned()]),
+        resources: Some(owned(resources)),
+        verbs: owned(verbs),
+        ..PolicyRule::default()
+    }
+}
+
+pub fn cluster_role(name: &str, rules: Vec<PolicyRule>) -> ClusterRole {
+    ClusterRole { metadata: named(name, None), rules: Some(rules), aggregation_rule: None }
+}
+
+/// Binds a ClusterRole to the service account of the same name.
+pub fn cluster_binding(name: &str, namespace: &str) -> ClusterRoleBinding {
+    ClusterRoleBinding {
+        metadata: named(name, None),
+        role_ref: role_ref("ClusterRole", name),
+        subjects: Some(vec![account_subject(name, namespace)]),
+    }
+}
+
+pub fn lease_role(namespace: &str) -> Role {
+    Role { metadata: named(LEASE, Some(namespace)), rules: Some(lease()) }
+}
+
+/// Binds the role about the lease to this service account.
+pub fn lease_binding(account: &str, namespace: &str) -> RoleBinding {
+    RoleBinding {
+        metadata: named(&format!("{account}-lease"), Some(namespace)),
+        role_ref: role_ref("Role", LEASE),
+        subjects: Some(vec![account_subject(account, namespace)]),
+    }
+}
+
+pub fn account(name: &str, namespace: &str) -> ServiceAccount {
+    ServiceAccount { metadata: named(name, Some(namespace)), ..ServiceAccount::default() }
+}
+
+fn named(name: &str, namespace: Option<&str>) -> ObjectMeta {
+    ObjectMeta { name: Some(name.to_owned()), namespace: namespace.map(str::to_owned), ..ObjectMeta::default() }
+}
+
+fn role_ref(kind: &str, name: &str) -> RoleRef {
+    RoleRef { api_group: RBAC_GROUP.to_owned(), kind: kind.to_owned(), name: name.to_owned() }
+}
+
+fn account_subject(name: &str, namespace: &str) -> Subject {
+    let (kind, namespace) = ("ServiceAccount".to_owned(), Some(namespace.to_owned()));
+    Subject { api_group: None, kind, name: name.to_owned(), namespace }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_granted_by_a_star_and_secrets_are_nobodys_business() {
+        for rules in [controller(), controller_with_agents(), agent(), notifier(), lease()] {
+            let text = serde_json::to_string(&rules).unwrap();
+            assert!(!text.contains('*') && !text.contains("secrets"), "{text}");
+        }
+    }
+
+    #[test]
+    fn with_agents_nobody_execs() {
+        for rules in [controller_with_agents(), agent(), notifier()] {
+            let text = serde_json::to_string(&rules).unwrap();
+            assert!(!text.contains("exec"), "{text}");
+        }
+    }
+}
