@@ -5,7 +5,7 @@ use boathook_api::{
     words::{condition, reason},
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
 
 /// Whether the question of the undo is closed: done, or nobody can do it any more.
 pub(super) fn undone(status: &PodNotificationStatus) -> bool {
@@ -18,6 +18,12 @@ pub(super) fn undone(status: &PodNotificationStatus) -> bool {
     ];
     let undone = status.conditions.iter().find(|one| one.type_ == condition::UNDONE);
     undone.is_some_and(|undone| closed.contains(&undone.reason.as_str()))
+}
+
+/// Whether it was undone in every container.
+pub(super) fn undo_succeeded(status: &PodNotificationStatus) -> bool {
+    let undone = |one: &Condition| one.type_ == condition::UNDONE && one.reason == reason::UNDO_SUCCEEDED;
+    status.conditions.iter().any(undone)
 }
 
 pub(super) fn error(kind: ErrorType, message: impl Into<String>, now: Timestamp) -> NotificationError {

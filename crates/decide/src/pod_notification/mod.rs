@@ -150,11 +150,17 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> Decision {
     }
 }
 
+/// Looks at an object that is gone while something that was begun for it in this process is not: `observed.object` is
+/// what this process knew of it last. Nothing is written; what returns late is undone, and everything is forgotten.
+pub fn decide_gone(observed: &Observed<'_>, now: Timestamp) -> Decision {
+    tidy::gone(observed, &Object::of(observed.object), now)
+}
+
 /// Whether the decision depends on the pod, so that it must be looked at, live.
-pub fn needs_pod(object: &PodNotification, me: Me<'_>, run: &Progress) -> bool {
+pub fn needs_pod(object: &PodNotification, me: Me<'_>, run: &Progress, undo: &Progress) -> bool {
     let object = Object::of(object);
     match object.status.state.is_terminal() {
-        true => object.owes_undo(),
+        true => object.owes_undo() || *undo != Progress::Idle,
         // A running handler finds out by itself.
         false => !object.is_mine(me) || *run == Progress::Idle,
     }
@@ -195,6 +201,11 @@ impl<'a> Object<'a> {
 
     fn is_abandoned(&self) -> bool {
         self.object.annotations().get(ABANDON_UNDO).is_some_and(|value| value == "true")
+    }
+
+    /// The question of the undo was closed without one.
+    fn is_given_up(&self) -> bool {
+        self.is_abandoned() || errors::undone(&self.status) && !errors::undo_succeeded(&self.status)
     }
 
     fn is_mine(&self, me: Me<'_>) -> bool {

@@ -2,7 +2,7 @@
 
 use boathook_api::{
     outcome::{Ended, Outcome, Work},
-    pod_notification::{PodNotificationStatus, UndoStatus},
+    pod_notification::{ContainerNotificationStatus, PodNotificationStatus, UndoStatus},
     words::{condition, reason},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -47,14 +47,14 @@ pub(super) fn is_outrun(undo: &[(String, Ended)], run: &[(String, Ended)]) -> bo
     undo.iter().any(|(_, ended)| Some(ended.started) <= end)
 }
 
-fn failed(object: &Object<'_>, results: &[(String, Ended)]) -> Vec<(String, Work)> {
-    let failed =
-        |name: &String| results.iter().any(|(known, ended)| known == name && ended.outcome != Outcome::Succeeded);
-    owed(&object.status).into_iter().filter(|(name, _)| failed(name)).collect()
+/// The undos that failed in this round.
+pub(super) fn failed(object: &Object<'_>, results: &[(String, Ended)]) -> Vec<(String, Work)> {
+    let failed = |name: &str| results.iter().any(|(known, ended)| known == name && ended.outcome != Outcome::Succeeded);
+    recorded(&object.status, |record| failed(&record.name))
 }
 
 /// Starts what is left of a round, or says when.
-fn try_again(
+pub(super) fn try_again(
     work: Vec<(String, Work)>,
     results: &[(String, Ended)],
     round: u32,
@@ -71,10 +71,20 @@ fn try_again(
 }
 
 fn owed(status: &PodNotificationStatus) -> Vec<(String, Work)> {
-    let recorded = status.containers.iter().filter_map(|record| Some((&record.name, record.undo.as_ref()?)));
-    let open = recorded.filter(|(_, undo)| undo.succeeded != Some(true));
-    // What was recorded was valid then; a hand that changed it since makes it nobody's to run.
-    open.filter_map(|(name, undo)| Some((name.clone(), resolve::undo_work(&undo.action).ok()?))).collect()
+    recorded(status, |record| record.undo.as_ref().is_some_and(|undo| undo.succeeded != Some(true)))
+}
+
+/// The undos as they were recorded, in the containers that are asked for.
+pub(super) fn recorded(
+    status: &PodNotificationStatus,
+    asked_for: impl Fn(&ContainerNotificationStatus) -> bool,
+) -> Vec<(String, Work)> {
+    let work = |record: &ContainerNotificationStatus| {
+        // What was recorded was valid then; a hand that changed it since makes it nobody's to run.
+        let work = resolve::undo_work(&record.undo.as_ref()?.action).ok()?;
+        Some((record.name.clone(), work))
+    };
+    status.containers.iter().filter(|record| asked_for(record)).filter_map(work).collect()
 }
 
 /// A round of the undo has ended.

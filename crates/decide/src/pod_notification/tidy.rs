@@ -1,17 +1,17 @@
 //! When nothing is owed any more: what this process still has in mind, what holds the object, and its time to go.
 
+use boathook_api::{
+    outcome::{Ended, Outcome},
+    pod_notification::ErrorType,
+};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Decision, Effect, Object, Observed, Progress, Role, earliest, resolve};
+use super::{Decision, Effect, Object, Observed, Progress, Role, SeenPod, earliest, rounds};
 use crate::Leadership;
 
 /// Nothing is owed: nothing holds the object, and it goes when its time is over.
 pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
-    let mut decision = Decision::default();
-    if matches!(observed.undo, Progress::Ended { .. }) {
-        // Another said how it ended before this process could.
-        decision.effects.push(Effect::ForgetUndo);
-    }
+    let mut decision = leftovers(observed, object, now);
     let Role::Controller { leadership, .. } = observed.me.role else { return decision };
     if object.has_finalizer() {
         decision.effects.push(Effect::RemoveFinalizer);
@@ -30,6 +30,44 @@ pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, now: Timestam
     decision
 }
 
+/// The object is gone, and what this process began for it is not.
+pub(super) fn gone(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
+    match &observed.run {
+        Progress::Idle => leftovers(observed, object, now),
+        Progress::Running => Decision { effects: vec![Effect::Cancel], ..Decision::default() },
+        Progress::Ended { .. } => late_return(observed, object),
+    }
+}
+
+/// An undo of this process that nobody waits for: another said how it went, or it followed a late return. It has to
+/// succeed all the same, unless there is nothing left to undo it in.
+fn leftovers(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
+    let mut decision = Decision::default();
+    match &observed.undo {
+        Progress::Idle | Progress::Running => {}
+        Progress::Ended { results, .. } if is_over(observed, object, results) => {
+            decision.effects.push(Effect::ForgetUndo);
+        }
+        Progress::Ended { results, round } => {
+            rounds::try_again(rounds::failed(object, results), results, *round, now, &mut decision);
+        }
+    }
+    decision
+}
+
+fn is_over(observed: &Observed<'_>, object: &Object<'_>, undo: &[(String, Ended)]) -> bool {
+    let pod_is_gone = match &observed.pod {
+        SeenPod::Gone { .. } => true,
+        SeenPod::There(pod) => pod.over,
+        SeenPod::Unknown => false,
+    };
+    let in_vain = |ended: &Ended| match &ended.outcome {
+        Outcome::Succeeded => true,
+        Outcome::Failed(failure) | Outcome::Unknown(failure) => failure.kind == ErrorType::PodNotFound,
+    };
+    pod_is_gone || object.is_given_up() || undo.iter().all(|(_, ended)| in_vain(ended))
+}
+
 /// A handler of this process returned after another had said how it ended, and perhaps undone it.
 pub(super) fn late_return(observed: &Observed<'_>, object: &Object<'_>) -> Decision {
     let mut decision = Decision::default();
@@ -38,10 +76,7 @@ pub(super) fn late_return(observed: &Observed<'_>, object: &Object<'_>) -> Decis
         return decision;
     }
     decision.effects.push(Effect::ForgetRun);
-    decision.effects.push(Effect::ForgetUndo);
-    let recorded = object.status.containers.iter().filter_map(|record| Some((&record.name, record.undo.as_ref()?)));
-    let again: Vec<_> =
-        recorded.filter_map(|(name, undo)| Some((name.clone(), resolve::undo_work(&undo.action).ok()?))).collect();
+    let again = rounds::recorded(&object.status, |_| true);
     if !again.is_empty() {
         decision.effects.push(Effect::StartUndo(again));
     }

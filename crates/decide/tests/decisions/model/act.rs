@@ -99,8 +99,11 @@ impl World {
         self.writes[usize::from(phase)] += 1;
         doing.version = version;
         self.process(who).memory.known = Some(version);
-        match self.server.version(version) {
-            Some(object) => doing.object = object.clone(),
+        match self.server.version(version).cloned() {
+            Some(object) => {
+                doing.object = object.clone();
+                self.process(who).memory.last = Some(object);
+            }
             None => doing.effects.clear(),
         }
         Ok(())

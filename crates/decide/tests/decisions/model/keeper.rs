@@ -11,6 +11,9 @@ impl World {
     /// What the keeper has to do now; whether that was anything.
     pub(crate) fn keep(&mut self) -> bool {
         let (now, gone) = (self.now, self.server.current().is_none() && !self.agent_is_cut_off);
+        // Nothing is left to undo it in.
+        let ledger = &mut self.processes[Who::Agent as usize].ledger;
+        ledger.take_if(|record| gone && !self.pods.runs(&record.pod));
         let process = self.process(Who::Agent);
         let Some(record) = process.ledger.clone() else {
             process.memory.keeper = None;

@@ -3,7 +3,7 @@
 use boathook_api::{PodNotification, words::condition};
 use boathook_decide::{
     Leadership,
-    pod_notification::{Me, Observed, Role, SeenPod, decide, needs_pod},
+    pod_notification::{Me, Observed, Role, SeenPod, decide, decide_gone, needs_pod},
 };
 use jiff::SignedDuration;
 
@@ -41,13 +41,14 @@ impl World {
         }
         let Some(role) = self.role(who) else { return };
         let Some((object, version)) = self.seen_object(who, sight) else { return };
+        let gone = self.server.version(version).is_none();
         let identity = self.process(who).identity(who);
         let me = Me { identity: &identity, role };
         let memory = &self.process(who).memory;
         let (run, undo) = (memory.run.progress(), memory.undo.progress());
         let pinned = object.status.as_ref().and_then(|status| status.pod_uid.clone());
         let pod = match sight {
-            _ if role != Role::Agent && !needs_pod(&object, me, &run) => SeenPod::Unknown,
+            _ if role != Role::Agent && !needs_pod(&object, me, &run, &undo) => SeenPod::Unknown,
             // The agent asks the node's runtime, and goes on without an answer.
             Sight::Blind if role == Role::Agent => SeenPod::Unknown,
             Sight::Blind => return,
@@ -55,7 +56,8 @@ impl World {
         };
         let expires = self.process(who).ledger.as_ref().and_then(|record| record.expires);
         let room = !matches!(sight, Sight::Crowded);
-        let decision = decide(&Observed { object: &object, me, pod, run, undo, expires, room }, now);
+        let observed = Observed { object: &object, me, pod, run, undo, expires, room };
+        let decision = if gone { decide_gone(&observed, now) } else { decide(&observed, now) };
         let memory = &mut self.process(who).memory;
         memory.doing = Some(Doing { object, version, effects: decision.effects.into(), again: decision.again });
         self.finish_doing(who);
@@ -90,7 +92,14 @@ impl World {
         if object.as_ref().is_some_and(undo_is_closed) {
             self.process(who).ledger = None;
         }
-        Some((object?, version))
+        let memory = &mut self.process(who).memory;
+        if object.is_some() {
+            memory.last = object;
+        } else if memory.run.is_idle() && memory.undo.is_idle() {
+            // Of an object that is gone it matters only what was begun for it here.
+            memory.last = None;
+        }
+        Some((memory.last.clone()?, version))
     }
 }
 

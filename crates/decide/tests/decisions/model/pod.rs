@@ -15,8 +15,7 @@ pub(crate) struct Pods {
     /// How often its containers were restarted.
     pub(crate) restarts: u32,
     pub(crate) node_ready: bool,
-    /// How many of the containers declare the notifier and its undo.
-    declaring: usize,
+    declared: Declarations,
     pub(crate) handlers: Vec<Handler>,
     pub(crate) undos: Vec<Undo>,
     order: usize,
@@ -43,14 +42,20 @@ pub(crate) struct Undo {
 }
 
 impl Pods {
+    /// The first so many of its containers declare the notifier and its undo.
     pub(crate) fn new(declaring: usize) -> Self {
+        let text = "[{name: freeze, handler: {exec: {command: [freeze]}}, timeoutSeconds: 5}, \
+                     {name: thaw, handler: {exec: {command: [thaw]}}, timeoutSeconds: 3}]";
+        let annotation = |container: &&str| (format!("notifiers.boathook.dev/{container}"), text.to_owned());
+        let annotations = CONTAINERS.iter().take(declaring).map(annotation).collect();
+        let declared = Declarations::parse(&annotations, &CONTAINERS.map(str::to_owned)).expect("it is well-formed");
         Self {
             number: 0,
             there: true,
             over: false,
             restarts: 0,
             node_ready: true,
-            declaring,
+            declared,
             handlers: vec![],
             undos: vec![],
             order: 0,
@@ -70,9 +75,13 @@ impl Pods {
         self.over = true;
     }
 
+    pub(crate) fn is_there(&self, uid: &str) -> bool {
+        self.there && self.uid() == uid
+    }
+
     /// Whether its containers run.
     pub(crate) fn runs(&self, uid: &str) -> bool {
-        self.there && !self.over && self.uid() == uid
+        self.is_there(uid) && !self.over
     }
 
     fn uid(&self) -> String {
@@ -85,13 +94,8 @@ impl Pods {
         if !self.there || pinned.is_some_and(|pinned| pinned != uid) {
             return decide::SeenPod::Gone { node_ready: self.node_ready };
         }
-        let containers: Vec<_> = CONTAINERS.map(str::to_owned).into();
-        let text = r#"[{name: freeze, handler: {exec: {command: [freeze]}}, timeoutSeconds: 5},
-                       {name: thaw, handler: {exec: {command: [thaw]}}, timeoutSeconds: 3}]"#;
-        let declaring = containers.iter().take(self.declaring);
-        let annotations = declaring.map(|container| (format!("notifiers.boathook.dev/{container}"), text.to_owned()));
-        let declared = Declarations::parse(&annotations.collect(), &containers).map_err(|wrong| wrong.to_string());
-        decide::SeenPod::There(decide::Pod { uid, node: Some(NODE.to_owned()), over: self.over, containers, declared })
+        let (node, over, containers) = (Some(NODE.to_owned()), self.over, CONTAINERS.map(str::to_owned).into());
+        decide::SeenPod::There(decide::Pod { uid, node, over, containers, declared: Ok(self.declared.clone()) })
     }
 
     /// A handler begins, if its pod is there; returns its place.

@@ -44,6 +44,8 @@ pub(crate) struct Memory {
     pub(crate) has_led: bool,
     /// The newest version that it has seen or written: a watch never goes back.
     pub(crate) known: Option<usize>,
+    /// The object, as it last saw or wrote it.
+    pub(crate) last: Option<PodNotification>,
     pub(crate) doing: Option<Doing>,
     /// When its keeper starts the next round of an undo that has expired.
     pub(crate) keeper: Option<Timestamp>,

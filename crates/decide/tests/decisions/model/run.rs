@@ -13,6 +13,8 @@ pub(crate) enum End {
     Succeeded,
     Failed,
     Unknown,
+    /// There is no such pod any more.
+    PodGone,
 }
 
 #[derive(Debug, Default)]
@@ -58,6 +60,7 @@ impl End {
         let outcome = match self {
             Self::Succeeded => Outcome::Succeeded,
             Self::Failed => Outcome::Failed(Failure::new(ErrorType::HandlerFailed, "exit code 1")),
+            Self::PodGone => Outcome::Failed(Failure::new(ErrorType::PodNotFound, "there is no such pod")),
             Self::Unknown => Outcome::Unknown(Failure::new(ErrorType::OutcomeUnknown, "the stream closed")),
         };
         Ended {

@@ -169,8 +169,11 @@ impl World {
 
     /// Nothing succeeds where nothing runs.
     fn really(&self, running: &Running, place: Option<usize>, end: End) -> End {
-        let reached = place.is_some() && self.pods.runs(&running.pod) && self.pods.restarts == running.restarts;
-        if reached { end } else { End::Failed }
+        match (place, self.pods.is_there(&running.pod)) {
+            (_, false) => End::PodGone,
+            (Some(_), true) if self.pods.runs(&running.pod) && self.pods.restarts == running.restarts => end,
+            (_, true) => End::Failed,
+        }
     }
 
     /// Whoever watches is told of a new version.
