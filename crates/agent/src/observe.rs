@@ -41,7 +41,7 @@ pub(crate) async fn observe(desk: &Desk, me: Me<'_>, object: PodNotification) ->
     let (run, undo) = desk.runs.progress(&uid);
     let open = object.status.as_ref().is_none_or(|status| !status.state.is_terminal());
     // Whether a pod is gone for good is for the controller to say, so once it has ended here nobody asks.
-    let pod = match open && needs_pod(&object, me, &run) {
+    let pod = match open && needs_pod(&object, me, &run, &undo) {
         true => look_at_pod(desk, &object).await?,
         false => SeenPod::Unknown,
     };

@@ -1,5 +1,6 @@
 //! The commands: a file each, which parses and calls.
 
+mod agent;
 mod connection;
 mod controller;
 mod gates;
@@ -19,6 +20,8 @@ pub(crate) enum Command {
     Up(up::Up),
     /// Runs the controllers against the cluster of a kubeconfig
     Controller(Box<controller::Controller>),
+    /// Carries out one node's notifications, through its container runtime
+    Agent(agent::AgentCommand),
     /// The images that pods of the embedded cluster can run
     Image(image::Image),
 }
@@ -27,6 +30,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Up(up) => up.run(),
         Command::Controller(controller) => controller.run(),
+        Command::Agent(agent) => agent.run(),
         Command::Image(image) => image.run(),
     }
 }

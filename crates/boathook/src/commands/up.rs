@@ -3,12 +3,13 @@
 use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context, Error, Result, anyhow};
+use boathook_agent::Agent;
 use boathook_api::pod_notification::Executor;
 use boathook_controllers::Service;
 use clap::Args;
 
 use super::{controller::Choices, signals::Signals};
-use crate::embedded::{Embedded, Options};
+use crate::embedded::{self, Embedded, Options};
 
 /// How long the kinds may take to be served.
 const INSTALL_DEADLINE: Duration = Duration::from_secs(60);
@@ -30,6 +31,9 @@ pub(crate) struct Up {
     /// Leave the controllers out: a cluster that knows Boathook's kinds, and nothing that acts on them
     #[arg(long)]
     no_controller: bool,
+    /// Run the node agent too: it carries notifications out, and can send signals
+    #[arg(long)]
+    agent: bool,
     #[command(flatten)]
     choices: Choices,
 }
@@ -38,6 +42,7 @@ pub(crate) struct Up {
 #[derive(Default)]
 struct Parts {
     service: Option<Service>,
+    agent: Option<Agent>,
 }
 
 impl Up {
@@ -83,8 +88,19 @@ impl Up {
         boathook_install::apply(&client, boathook_install::NAMESPACE, INSTALL_DEADLINE)
             .await
             .context("failed to install Boathook's kinds")?;
+        if self.agent {
+            let options = boathook_agent::Options {
+                node: embedded::NODE.to_owned(),
+                cri_socket: cluster.cri_socket(),
+                state_dir: cluster.agent_state_dir(),
+                allow_signals: [].into(),
+                limit: 100,
+            };
+            parts.agent = Some(Agent::start(client.clone(), options, Arc::default())?);
+        }
         if !self.no_controller {
-            let service = Service::start(client, self.choices.options(Executor::Api), Arc::default()).await?;
+            let executor = if self.agent { Executor::Agent } else { Executor::Api };
+            let service = Service::start(client, self.choices.options(executor), Arc::default()).await?;
             let ready = service.ready();
             let service = parts.service.insert(service);
             tokio::select! {
@@ -105,8 +121,15 @@ impl Parts {
                 None => std::future::pending().await,
             }
         };
+        let agent = async {
+            match &mut self.agent {
+                Some(agent) => agent.died().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             died = service => anyhow!(died),
+            died = agent => anyhow!(died),
         }
     }
 
@@ -114,6 +137,9 @@ impl Parts {
     async fn stop(self) {
         if let Some(service) = self.service {
             service.stop().await;
+        }
+        if let Some(agent) = self.agent {
+            agent.stop().await;
         }
     }
 }

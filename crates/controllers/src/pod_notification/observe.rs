@@ -41,7 +41,7 @@ pub(super) async fn observe(
     object: PodNotification,
 ) -> Result<Seen, ObserveError> {
     let (run, undo) = controller.runs.progress(&object.uid().unwrap_or_default());
-    let pod = match needs_pod(&object, me, &run) {
+    let pod = match needs_pod(&object, me, &run, &undo) {
         true => look_at_pod(controller, &object).await?,
         false => SeenPod::Unknown,
     };

@@ -19,7 +19,7 @@ const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(60);
 
 /// Starts the undos that are not known to have succeeded.
 pub(super) fn start(object: &Object<'_>, decision: &mut Decision) {
-    let work = owed(&object.status);
+    let work = recorded(&object.status, is_owed);
     if !work.is_empty() {
         decision.effects.push(Effect::StartUndo(work));
     }
@@ -49,8 +49,11 @@ pub(super) fn is_outrun(undo: &[(String, Ended)], run: &[(String, Ended)]) -> bo
 
 /// The undos that failed in this round.
 pub(super) fn failed(object: &Object<'_>, results: &[(String, Ended)]) -> Vec<(String, Work)> {
-    let failed = |name: &str| results.iter().any(|(known, ended)| known == name && ended.outcome != Outcome::Succeeded);
-    recorded(&object.status, |record| failed(&record.name))
+    recorded(&object.status, |record| failed_in(results, &record.name))
+}
+
+fn failed_in(results: &[(String, Ended)], container: &str) -> bool {
+    results.iter().any(|(name, ended)| name == container && ended.outcome != Outcome::Succeeded)
 }
 
 /// Starts what is left of a round, or says when.
@@ -70,8 +73,8 @@ pub(super) fn try_again(
     }
 }
 
-fn owed(status: &PodNotificationStatus) -> Vec<(String, Work)> {
-    recorded(status, |record| record.undo.as_ref().is_some_and(|undo| undo.succeeded != Some(true)))
+fn is_owed(record: &ContainerNotificationStatus) -> bool {
+    record.undo.as_ref().is_some_and(|undo| undo.succeeded != Some(true))
 }
 
 /// The undos as they were recorded, in the containers that are asked for.
@@ -94,17 +97,17 @@ pub(super) fn ended(object: &Object<'_>, results: &[(String, Ended)], round: u32
     for (container, ended) in results {
         let record = status.containers.iter_mut().find(|record| &record.name == container);
         if let Some(undo) = record.and_then(|record| record.undo.as_mut()) {
-            let before = undo.succeeded;
-            write_down(undo, ended);
-            news |= undo.succeeded != before;
+            let succeeded = ended.outcome == Outcome::Succeeded;
+            // What has succeeded stays so, also if another process tried as well and failed: else the two would
+            // contradict each other for ever.
+            if undo.succeeded != Some(true) && undo.succeeded != Some(succeeded) {
+                write_down(undo, ended);
+                news = true;
+            }
         }
     }
-    let failed = status.containers.iter().find_map(|record| {
-        let undo = record.undo.as_ref().filter(|undo| undo.succeeded != Some(true))?;
-        let why = undo.error.as_ref().map_or("not tried yet", |error| error.message.as_str());
-        Some(format!("container `{}`: {why}", record.name))
-    });
-    let Some(why) = failed else {
+    let open = |record: &ContainerNotificationStatus| is_owed(record) || failed_in(results, &record.name);
+    let Some(record) = status.containers.iter().find(|record| open(record)) else {
         return undo::close(
             object,
             status,
@@ -114,16 +117,20 @@ pub(super) fn ended(object: &Object<'_>, results: &[(String, Ended)], round: u32
         );
     };
     let mut decision = Decision::default();
+    // Before any write: what needs no API server does not wait for one.
+    try_again(recorded(&status, open), results, round, now, &mut decision);
     if news {
+        let error = record.undo.as_ref().and_then(|undo| undo.error.as_ref());
+        let why = error.map_or("not tried yet", |error| error.message.as_str());
+        let why = format!("container `{}`: {why}", record.name);
         let message =
             format!("{why}; it is tried again until it succeeds. Look at the pod: what was done there still holds");
         let saying =
             Saying { kind: condition::UNDONE, status: "False", reason: reason::UNDO_FAILED, message: &message };
         conditions::set(&mut status.conditions, saying, object.generation(), now);
-        decision.effects.push(Effect::WriteStatus(Box::new(status.clone())));
+        decision.effects.push(Effect::WriteStatus(Box::new(status)));
         decision.reports.push(undo::report(Gravity::Warning, reason::UNDO_FAILED, message));
     }
-    try_again(owed(&status), results, round, now, &mut decision);
     decision
 }
 

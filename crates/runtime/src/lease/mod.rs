@@ -19,7 +19,6 @@ use tokio::sync::watch;
 use crate::Clock;
 pub use candidate::Candidate;
 
-
 /// Who wants to lead, and where.
 #[derive(Clone, Debug)]
 pub struct Options {
