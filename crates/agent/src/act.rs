@@ -15,7 +15,7 @@ use crate::{
 };
 
 #[derive(Debug, Snafu)]
-pub enum ActError {
+pub(crate) enum ActError {
     #[snafu(transparent)]
     Apply { source: ApplyError },
     #[snafu(display("nothing was run: the undo could not be kept"))]

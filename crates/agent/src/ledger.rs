@@ -14,7 +14,6 @@ use std::{
 
 use boathook_api::{Action, PodNotification};
 use boathook_runtime::execution::Subject;
-use kube::ResourceExt;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use snafu::{ResultExt, Snafu, ensure};

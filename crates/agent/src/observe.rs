@@ -11,7 +11,7 @@ use snafu::Snafu;
 use crate::{declared::DigestError, reconcile::Desk};
 
 #[derive(Debug, Snafu)]
-pub enum ObserveError {
+pub(crate) enum ObserveError {
     #[snafu(transparent)]
     Runtime { source: RuntimeError },
     #[snafu(transparent)]

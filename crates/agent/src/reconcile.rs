@@ -38,7 +38,7 @@ pub(crate) struct Desk {
 }
 
 #[derive(Debug, Snafu)]
-pub enum Error {
+pub(crate) enum Error {
     #[snafu(transparent)]
     Observe { source: ObserveError },
     #[snafu(transparent)]

@@ -8,7 +8,7 @@ use boathook_actions::{
 };
 use boathook_api::{PodNotification, Signal};
 use boathook_runtime::{
-    Clock, Reporter, RunLoop,
+    Clock, Metrics, Reporter, RunLoop,
     execution::{Latest, Limits, Rooms, Runs},
     identity,
     lenient::Lenient,

@@ -166,6 +166,11 @@ pub fn needs_pod(object: &PodNotification, me: Me<'_>, run: &Progress, undo: &Pr
     }
 }
 
+/// Whether a handler may have run that is not known to be taken back.
+pub fn owes_undo(object: &PodNotification) -> bool {
+    Object::of(object).owes_undo()
+}
+
 /// Whether its undo is done, or nobody can do it any more.
 pub fn is_closed(object: &PodNotification) -> bool {
     object.status.as_ref().is_some_and(errors::undone)
