@@ -9,7 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use super::{
-    Decision, Effect, Object, Observed, Progress, Role, SILENCE, SeenPod, accept, earliest, errors, rounds, undo,
+    Decision, Effect, Object, Observed, PATIENCE, Progress, Role, SILENCE, SeenPod, accept, earliest, errors, rounds,
+    undo,
 };
 use crate::{
     About, Gravity, Leadership, Report,
@@ -129,14 +130,17 @@ fn with_results(status: &PodNotificationStatus, results: &[(String, Ended)]) -> 
 
 /// An agent claimed it, and only it knows; but when the pod is gone and the agent stays silent, nobody will ever tell.
 fn silent_agent(observed: &Observed<'_>, object: &Object<'_>, leadership: Leadership, now: Timestamp) -> Decision {
-    let SeenPod::Gone { node_ready } = observed.pod else { return Decision::default() };
+    if leadership == Leadership::ThawOnly {
+        return Decision::default();
+    }
     let silent_since = object.status.claim.as_ref().map_or(now, |claim| claim.time.0) + SILENCE;
-    match leadership {
-        Leadership::ThawOnly => Decision::default(),
-        Leadership::Leader if node_ready && now < silent_since => {
+    match observed.pod {
+        SeenPod::Gone { node_ready: true } if now < silent_since => {
             Decision { again: Some(silent_since), ..Decision::default() }
         }
-        Leadership::Leader => unknown(observed, object, "the pod is gone, and its node's agent does not answer", now),
+        SeenPod::Gone { .. } => unknown(observed, object, "the pod is gone, and its node's agent does not answer", now),
+        // Nobody else tells when the pod goes.
+        SeenPod::Unknown | SeenPod::There(_) => Decision { again: Some(now + PATIENCE), ..Decision::default() },
     }
 }
 
