@@ -25,9 +25,7 @@ pub(super) fn fresh(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp
         return end(object, refused, now);
     }
     if !enabled {
-        let message = "the feature gate ContainerNotifier is off: start the controller with \
-                       --feature-gates ContainerNotifier=true";
-        return refuse(object, reason::FEATURE_DISABLED, failure(ErrorType::Unsupported, message), now);
+        return switched_off(object, now);
     }
     let pod = match &observed.pod {
         SeenPod::Unknown => return Decision { again: object.start_deadline(), ..Decision::default() },
@@ -77,12 +75,18 @@ pub(super) fn fresh(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp
 
 /// It is accepted, and its executor has not claimed it yet.
 pub(super) fn accepted(observed: &Observed<'_>, object: &Object<'_>, executor: Executor, now: Timestamp) -> Decision {
-    if let Some(refused) = refusal(object, now) {
-        return match observed.me.role {
-            Role::Controller { leadership: Leadership::Leader, .. } => end(object, refused, now),
-            // Not the executor's to say: it just never claims this.
-            Role::Controller { leadership: Leadership::ThawOnly, .. } | Role::Agent => Decision::default(),
-        };
+    let refused = refusal(object, now);
+    match (observed.me.role, refused) {
+        (Role::Controller { leadership: Leadership::Leader, .. }, Some(refused)) => return end(object, refused, now),
+        // Not the executor's to say: it just never claims this.
+        (Role::Controller { leadership: Leadership::ThawOnly, .. } | Role::Agent, Some(_)) => {
+            return Decision::default();
+        }
+        // It was accepted before the gate was closed.
+        (Role::Controller { leadership: Leadership::Leader, enabled: false, .. }, None) => {
+            return switched_off(object, now);
+        }
+        (Role::Controller { .. } | Role::Agent, None) => {}
     }
     let waiting = Decision { again: object.start_deadline(), ..Decision::default() };
     match (observed.me.role, executor) {
@@ -120,9 +124,10 @@ fn try_claim(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> De
 
 /// The same process claimed it, but never learnt that it had: it claims again, against the version that it sees.
 pub(super) fn claim_again(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
-    match refusal(object, now) {
-        Some(refused) => end(object, refused, now),
-        None => try_claim(observed, object, now),
+    match (refusal(object, now), observed.me.role) {
+        (Some(refused), _) => end(object, refused, now),
+        (None, Role::Controller { enabled: false, .. }) => switched_off(object, now),
+        (None, Role::Controller { enabled: true, .. } | Role::Agent) => try_claim(observed, object, now),
     }
 }
 
@@ -195,6 +200,13 @@ fn nothing_to_run(object: &Object<'_>, mut status: PodNotificationStatus, now: T
         note: message,
     });
     decision
+}
+
+/// The feature gate is off: nothing is run, and that is said.
+fn switched_off(object: &Object<'_>, now: Timestamp) -> Decision {
+    let message = "the feature gate ContainerNotifier is off: start the controller with \
+                   --feature-gates ContainerNotifier=true";
+    refuse(object, reason::FEATURE_DISABLED, failure(ErrorType::Unsupported, message), now)
 }
 
 /// It fails before it was accepted.
