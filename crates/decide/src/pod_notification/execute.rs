@@ -82,6 +82,10 @@ fn complete(observed: &Observed<'_>, object: &Object<'_>, results: &[(String, En
         return decision;
     }
     let mut status = with_results(&object.status, results);
+    for record in status.containers.iter_mut().filter(|record| record.succeeded.is_none() && record.error.is_none()) {
+        let message = "nobody said how it ended: it may have run, or not";
+        record.error = Some(errors::error(ErrorType::OutcomeUnknown, message, now));
+    }
     let failed = status.containers.iter().find_map(|record| Some((record.name.clone(), record.error.clone()?)));
     status.complete_time = Some(MicroTime(now));
     status.state = if failed.is_some() { State::Failed } else { State::Succeeded };
