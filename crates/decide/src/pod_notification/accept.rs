@@ -10,7 +10,7 @@ use boathook_api::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use super::{Decision, Effect, Object, Observed, Role, SeenPod, errors, resolve, resolve::Part};
+use super::{Decision, Effect, Object, Observed, Role, SOON, SeenPod, earliest, errors, resolve, resolve::Part};
 use crate::{
     About, Gravity, Leadership, Report,
     conditions::{self, Saying},
@@ -28,7 +28,7 @@ pub(super) fn fresh(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp
         return switched_off(object, now);
     }
     let pod = match &observed.pod {
-        SeenPod::Unknown => return Decision { again: object.start_deadline(), ..Decision::default() },
+        SeenPod::Unknown => return ask_again(object, now),
         SeenPod::Gone { .. } => {
             let message = format!("there is no pod `{}` in this namespace", object.object.spec.pod_name);
             return refuse(object, reason::REFUSED, failure(ErrorType::PodNotFound, message), now);
@@ -97,9 +97,14 @@ pub(super) fn accepted(observed: &Observed<'_>, object: &Object<'_>, executor: E
         return waiting;
     }
     match observed.pod {
-        SeenPod::Unknown => waiting,
+        SeenPod::Unknown => ask_again(object, now),
         SeenPod::Gone { .. } | SeenPod::There(_) => try_claim(observed, object, now),
     }
+}
+
+/// Nobody could say how the pod is.
+fn ask_again(object: &Object<'_>, now: Timestamp) -> Decision {
+    Decision { again: earliest(Some(now + SOON), object.start_deadline()), ..Decision::default() }
 }
 
 fn try_claim(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {

@@ -5,20 +5,17 @@ use boathook_api::{
     pod_notification::{ContainerNotificationStatus, ErrorType, Executor, PodNotificationStatus, State},
     words::{condition, reason},
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use super::{
-    Decision, Effect, Object, Observed, PATIENCE, Progress, Role, SILENCE, SeenPod, accept, earliest, errors, rounds,
-    undo,
+    Decision, Effect, Object, Observed, PATIENCE, Progress, Role, SILENCE, SOON, SeenPod, accept, earliest, errors,
+    rounds, undo,
 };
 use crate::{
     About, Gravity, Leadership, Report,
     conditions::{self, Saying},
 };
-
-/// How soon to look again when nobody could say how the pod is.
-const SOON: SignedDuration = SignedDuration::from_secs(1);
 
 /// It is claimed, and not yet complete.
 pub(super) fn claimed(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {

@@ -31,6 +31,9 @@ use crate::Leadership;
 /// unknown: longer than it takes to restart an agent.
 const SILENCE: SignedDuration = SignedDuration::from_secs(120);
 
+/// How soon to look again when nobody could say how the pod is.
+const SOON: SignedDuration = SignedDuration::from_secs(1);
+
 /// How often the controller looks whether the pod of what an agent has claimed is still there.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
