@@ -11,6 +11,7 @@
 mod accept;
 mod errors;
 mod execute;
+mod refuse;
 mod resolve;
 mod rounds;
 mod tidy;
