@@ -140,6 +140,10 @@ fn silent_agent(observed: &Observed<'_>, object: &Object<'_>, leadership: Leader
             Decision { again: Some(silent_since), ..Decision::default() }
         }
         SeenPod::Gone { .. } => unknown(observed, object, "the pod is gone, and its node's agent does not answer", now),
+        // Its executor may be gone for good, and a person takes the rest upon them.
+        SeenPod::Unknown | SeenPod::There(_) if object.is_abandoned() && object.is_revoked() => {
+            unknown(observed, object, "given up by annotation: it may have run, or not", now)
+        }
         // Nobody else tells when the pod goes.
         SeenPod::Unknown | SeenPod::There(_) => Decision { again: Some(now + PATIENCE), ..Decision::default() },
     }
