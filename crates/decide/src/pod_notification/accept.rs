@@ -2,17 +2,20 @@
 
 use boathook_api::{
     outcome::Failure,
-    pod_notification::{
-        Claim, ContainerNotificationStatus, ErrorType, Executor, PodNotificationStatus, State, UndoStatus,
-    },
+    pod_notification::{Claim, ContainerNotificationStatus, ErrorType, Executor, PodNotificationStatus, UndoStatus},
     words::{condition, reason},
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-use super::{Decision, Effect, Object, Observed, Role, SeenPod, errors, resolve, resolve::Part};
+use super::{
+    Decision, Effect, Object, Observed, Role, SOON, SeenPod, earliest,
+    refuse::{end, nothing_to_run, refusal, refuse, switched_off},
+    resolve,
+    resolve::Part,
+};
 use crate::{
-    About, Gravity, Leadership, Report,
+    Leadership,
     conditions::{self, Saying},
 };
 
@@ -25,25 +28,23 @@ pub(super) fn fresh(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp
         return end(object, refused, now);
     }
     if !enabled {
-        let message = "the feature gate ContainerNotifier is off: start the controller with \
-                       --feature-gates ContainerNotifier=true";
-        return refuse(object, reason::FEATURE_DISABLED, failure(ErrorType::Unsupported, message), now);
+        return switched_off(object, now);
     }
     let pod = match &observed.pod {
-        SeenPod::Unknown => return Decision { again: object.start_deadline(), ..Decision::default() },
+        SeenPod::Unknown => return ask_again(object, now),
         SeenPod::Gone { .. } => {
             let message = format!("there is no pod `{}` in this namespace", object.object.spec.pod_name);
-            return refuse(object, reason::REFUSED, failure(ErrorType::PodNotFound, message), now);
+            return refuse(object, reason::REFUSED, Failure::new(ErrorType::PodNotFound, message), now);
         }
         SeenPod::There(pod) => pod,
     };
     if let Some(wanted) = object.object.spec.pod_uid.as_ref().filter(|wanted| **wanted != pod.uid) {
         let message = format!("pod `{}` is another one by now: its UID is not {wanted}", object.object.spec.pod_name);
-        return refuse(object, reason::REFUSED, failure(ErrorType::PodNotFound, message), now);
+        return refuse(object, reason::REFUSED, Failure::new(ErrorType::PodNotFound, message), now);
     }
     let Some(node) = pod.node.as_ref().filter(|_| !pod.over) else {
         let message = format!("pod `{}` does not run", object.object.spec.pod_name);
-        return refuse(object, reason::REFUSED, failure(ErrorType::ContainerNotRunning, message), now);
+        return refuse(object, reason::REFUSED, Failure::new(ErrorType::ContainerNotRunning, message), now);
     };
     let parts = match resolve::parts(&object.object.spec, pod, None) {
         Ok(parts) => parts,
@@ -77,12 +78,18 @@ pub(super) fn fresh(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp
 
 /// It is accepted, and its executor has not claimed it yet.
 pub(super) fn accepted(observed: &Observed<'_>, object: &Object<'_>, executor: Executor, now: Timestamp) -> Decision {
-    if let Some(refused) = refusal(object, now) {
-        return match observed.me.role {
-            Role::Controller { leadership: Leadership::Leader, .. } => end(object, refused, now),
-            // Not the executor's to say: it just never claims this.
-            Role::Controller { leadership: Leadership::ThawOnly, .. } | Role::Agent => Decision::default(),
-        };
+    let refused = refusal(object, now);
+    match (observed.me.role, refused) {
+        (Role::Controller { leadership: Leadership::Leader, .. }, Some(refused)) => return end(object, refused, now),
+        // Not the executor's to say: it just never claims this.
+        (Role::Controller { leadership: Leadership::ThawOnly, .. } | Role::Agent, Some(_)) => {
+            return Decision::default();
+        }
+        // It was accepted before the gate was closed.
+        (Role::Controller { leadership: Leadership::Leader, enabled: false, .. }, None) => {
+            return switched_off(object, now);
+        }
+        (Role::Controller { .. } | Role::Agent, None) => {}
     }
     let waiting = Decision { again: object.start_deadline(), ..Decision::default() };
     match (observed.me.role, executor) {
@@ -93,9 +100,14 @@ pub(super) fn accepted(observed: &Observed<'_>, object: &Object<'_>, executor: E
         return waiting;
     }
     match observed.pod {
-        SeenPod::Unknown => waiting,
+        SeenPod::Unknown => ask_again(object, now),
         SeenPod::Gone { .. } | SeenPod::There(_) => try_claim(observed, object, now),
     }
+}
+
+/// Nobody could say how the pod is.
+fn ask_again(object: &Object<'_>, now: Timestamp) -> Decision {
+    Decision { again: earliest(Some(now + SOON), object.start_deadline()), ..Decision::default() }
 }
 
 fn try_claim(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
@@ -103,7 +115,7 @@ fn try_claim(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> De
         SeenPod::There(pod) if object.status.pod_uid.as_ref() == Some(&pod.uid) => pod,
         SeenPod::Unknown | SeenPod::Gone { .. } | SeenPod::There(_) => {
             let message = format!("pod `{}` is gone", object.object.spec.pod_name);
-            return end(object, failure(ErrorType::PodNotFound, message), now);
+            return end(object, Failure::new(ErrorType::PodNotFound, message), now);
         }
     };
     let pinned: Vec<_> = object.status.containers.iter().map(|container| container.name.clone()).collect();
@@ -120,22 +132,11 @@ fn try_claim(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> De
 
 /// The same process claimed it, but never learnt that it had: it claims again, against the version that it sees.
 pub(super) fn claim_again(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
-    match refusal(object, now) {
-        Some(refused) => end(object, refused, now),
-        None => try_claim(observed, object, now),
+    match (refusal(object, now), observed.me.role) {
+        (Some(refused), _) => end(object, refused, now),
+        (None, Role::Controller { enabled: false, .. }) => switched_off(object, now),
+        (None, Role::Controller { enabled: true, .. } | Role::Agent) => try_claim(observed, object, now),
     }
-}
-
-/// Why it must not run any more.
-fn refusal(object: &Object<'_>, now: Timestamp) -> Option<Failure> {
-    if object.is_revoked() {
-        return Some(failure(ErrorType::Revoked, "revoked before anything was run"));
-    }
-    if object.start_deadline().is_some_and(|deadline| deadline <= now) {
-        let message = format!("not claimed within {} s: nothing was run", object.object.spec.start_deadline_seconds);
-        return Some(failure(ErrorType::StartDeadlineExceeded, message));
-    }
-    None
 }
 
 fn claim(
@@ -173,79 +174,4 @@ fn claimed(part: &Part, now: Timestamp) -> ContainerNotificationStatus {
         output: None,
     });
     ContainerNotificationStatus { start_time: Some(MicroTime(now)), undo, ..named(part) }
-}
-
-/// No container declares it: done, and well.
-fn nothing_to_run(object: &Object<'_>, mut status: PodNotificationStatus, now: Timestamp) -> Decision {
-    let notifier = object.object.spec.notifier.as_deref().unwrap_or_default();
-    let message = format!("no container of the pod declares `{notifier}`");
-    status.state = State::Succeeded;
-    status.complete_time = Some(MicroTime(now));
-    let saying =
-        Saying { kind: condition::COMPLETE, status: "True", reason: reason::NO_MATCHING_NOTIFIER, message: &message };
-    conditions::set(&mut status.conditions, saying, object.generation(), now);
-    let mut decision = Decision::default();
-    say_nothing_to_undo(object, &mut status, now);
-    decision.effects.push(Effect::WriteStatus(Box::new(status)));
-    decision.reports.push(Report {
-        about: About::Object,
-        gravity: Gravity::Normal,
-        reason: reason::NO_MATCHING_NOTIFIER.to_owned(),
-        action: "Accept",
-        note: message,
-    });
-    decision
-}
-
-/// It fails before it was accepted.
-fn refuse(object: &Object<'_>, why: &'static str, failure: Failure, now: Timestamp) -> Decision {
-    let mut status = object.status.clone();
-    let saying = Saying { kind: condition::ACCEPTED, status: "False", reason: why, message: &failure.message };
-    conditions::set(&mut status.conditions, saying, object.generation(), now);
-    fail(object, status, failure, now)
-}
-
-/// It fails before anything was run.
-fn end(object: &Object<'_>, failure: Failure, now: Timestamp) -> Decision {
-    fail(object, object.status.clone(), failure, now)
-}
-
-fn fail(object: &Object<'_>, mut status: PodNotificationStatus, failure: Failure, now: Timestamp) -> Decision {
-    status.state = State::Failed;
-    status.start_time.get_or_insert(MicroTime(now));
-    status.complete_time = Some(MicroTime(now));
-    // A claim that started nothing is none.
-    status.claim = None;
-    status.error = Some(errors::error(failure.kind, &failure.message, now));
-    let saying =
-        Saying { kind: condition::COMPLETE, status: "True", reason: reason::FAILED, message: &failure.message };
-    conditions::set(&mut status.conditions, saying, object.generation(), now);
-    say_nothing_to_undo(object, &mut status, now);
-    Decision {
-        effects: vec![Effect::WriteStatus(Box::new(status))],
-        reports: vec![Report {
-            about: About::Object,
-            gravity: Gravity::Warning,
-            reason: errors::name(failure.kind),
-            action: "Accept",
-            note: failure.message,
-        }],
-        again: None,
-    }
-}
-
-fn say_nothing_to_undo(object: &Object<'_>, status: &mut PodNotificationStatus, now: Timestamp) {
-    if object.object.spec.undo.is_some() {
-        let saying = Saying {
-            kind: condition::UNDONE,
-            status: "True",
-            reason: reason::NOTHING_TO_UNDO,
-            message: "nothing was run",
-        };
-        conditions::set(&mut status.conditions, saying, object.generation(), now);
-    }
-}
-
-fn failure(kind: ErrorType, message: impl Into<String>) -> Failure {
-    Failure { kind, message: message.into() }
 }

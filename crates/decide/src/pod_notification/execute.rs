@@ -5,19 +5,17 @@ use boathook_api::{
     pod_notification::{ContainerNotificationStatus, ErrorType, Executor, PodNotificationStatus, State},
     words::{condition, reason},
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use super::{
-    Decision, Effect, Object, Observed, Progress, Role, SILENCE, SeenPod, accept, earliest, errors, rounds, undo,
+    Decision, Effect, Object, Observed, PATIENCE, Progress, Role, SILENCE, SOON, SeenPod, accept, earliest, errors,
+    rounds, undo,
 };
 use crate::{
     About, Gravity, Leadership, Report,
     conditions::{self, Saying},
 };
-
-/// How soon to look again when nobody could say how the pod is.
-const SOON: SignedDuration = SignedDuration::from_secs(1);
 
 /// It is claimed, and not yet complete.
 pub(super) fn claimed(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
@@ -81,6 +79,10 @@ fn complete(observed: &Observed<'_>, object: &Object<'_>, results: &[(String, En
         return decision;
     }
     let mut status = with_results(&object.status, results);
+    for record in status.containers.iter_mut().filter(|record| record.succeeded.is_none() && record.error.is_none()) {
+        let message = "nobody said how it ended: it may have run, or not";
+        record.error = Some(errors::error(ErrorType::OutcomeUnknown, message, now));
+    }
     let failed = status.containers.iter().find_map(|record| Some((record.name.clone(), record.error.clone()?)));
     status.complete_time = Some(MicroTime(now));
     status.state = if failed.is_some() { State::Failed } else { State::Succeeded };
@@ -129,14 +131,21 @@ fn with_results(status: &PodNotificationStatus, results: &[(String, Ended)]) -> 
 
 /// An agent claimed it, and only it knows; but when the pod is gone and the agent stays silent, nobody will ever tell.
 fn silent_agent(observed: &Observed<'_>, object: &Object<'_>, leadership: Leadership, now: Timestamp) -> Decision {
-    let SeenPod::Gone { node_ready } = observed.pod else { return Decision::default() };
+    if leadership == Leadership::ThawOnly {
+        return Decision::default();
+    }
     let silent_since = object.status.claim.as_ref().map_or(now, |claim| claim.time.0) + SILENCE;
-    match leadership {
-        Leadership::ThawOnly => Decision::default(),
-        Leadership::Leader if node_ready && now < silent_since => {
+    match observed.pod {
+        SeenPod::Gone { node_ready: true } if now < silent_since => {
             Decision { again: Some(silent_since), ..Decision::default() }
         }
-        Leadership::Leader => unknown(observed, object, "the pod is gone, and its node's agent does not answer", now),
+        SeenPod::Gone { .. } => unknown(observed, object, "the pod is gone, and its node's agent does not answer", now),
+        // Its executor may be gone for good, and a person takes the rest upon them.
+        SeenPod::Unknown | SeenPod::There(_) if object.is_abandoned() && object.is_revoked() => {
+            unknown(observed, object, "given up by annotation: it may have run, or not", now)
+        }
+        // Nobody else tells when the pod goes.
+        SeenPod::Unknown | SeenPod::There(_) => Decision { again: Some(now + PATIENCE), ..Decision::default() },
     }
 }
 

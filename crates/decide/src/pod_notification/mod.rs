@@ -11,6 +11,7 @@
 mod accept;
 mod errors;
 mod execute;
+mod refuse;
 mod resolve;
 mod rounds;
 mod tidy;
@@ -30,6 +31,12 @@ use crate::Leadership;
 /// How long an agent that has claimed may be silent about a pod that is gone, before the controller calls its outcome
 /// unknown: longer than it takes to restart an agent.
 const SILENCE: SignedDuration = SignedDuration::from_secs(120);
+
+/// How soon to look again when nobody could say how the pod is.
+const SOON: SignedDuration = SignedDuration::from_secs(1);
+
+/// How often the controller looks whether the pod of what an agent has claimed is still there.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(60);
 
 /// What one look found.
 #[derive(Clone, Debug)]

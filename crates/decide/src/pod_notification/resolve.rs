@@ -26,7 +26,7 @@ pub(super) fn parts(spec: &PodNotificationSpec, pod: &Pod, pinned: Option<&[Stri
         (Some(notifier), None) => declared(pod, notifier)?,
         (None, Some(action)) => inline(spec, pod, action, pinned)?,
         (None, None) | (Some(_), Some(_)) => {
-            return Err(failure(ErrorType::Unsupported, "write exactly one of notifier and action"));
+            return Err(Failure::new(ErrorType::Unsupported, "write exactly one of notifier and action"));
         }
     };
     let chosen = |container: &str| pinned.is_none_or(|pinned| pinned.iter().any(|name| name == container));
@@ -43,7 +43,7 @@ pub(super) fn parts(spec: &PodNotificationSpec, pod: &Pod, pinned: Option<&[Stri
 /// The undo as it was recorded, as work: it is tried again within its time.
 pub(super) fn undo_work(recorded: &Action) -> Result<Work, Failure> {
     let action =
-        recorded.validate().map_err(|wrong| failure(ErrorType::Unsupported, format!("undo.action: {wrong}")))?;
+        recorded.validate().map_err(|wrong| Failure::new(ErrorType::Unsupported, format!("undo.action: {wrong}")))?;
     Ok(Work { action, probe: None, retry: Retry::UntilTimeout })
 }
 
@@ -61,13 +61,13 @@ fn inline(
     action: &Action,
     pinned: Option<&[String]>,
 ) -> Result<Vec<(String, Work)>, Failure> {
-    let action = action.validate().map_err(|wrong| failure(ErrorType::Unsupported, format!("action.{wrong}")))?;
+    let action = action.validate().map_err(|wrong| Failure::new(ErrorType::Unsupported, format!("action.{wrong}")))?;
     let containers = pinned.or(spec.containers.as_deref()).unwrap_or(&pod.containers);
     let unknown = containers.iter().find(|name| pinned.is_none() && !pod.containers.contains(name));
     if let Some(unknown) = unknown {
         let known = pod.containers.join("`, `");
         let message = format!("the pod has no container `{unknown}` that actions can run in (it has `{known}`)");
-        return Err(failure(ErrorType::ContainerNotRunning, message));
+        return Err(Failure::new(ErrorType::ContainerNotRunning, message));
     }
     let work = Work { action, probe: None, retry: Retry::Never };
     Ok(containers.iter().map(|container| (container.clone(), work.clone())).collect())
@@ -81,15 +81,15 @@ fn undo_of(undo: &Undo, pod: &Pod, container: &str) -> Result<Action, Failure> {
                 let message = format!(
                     "container `{container}` does not declare `{notifier}`, which was to undo this: nothing was run"
                 );
-                failure(ErrorType::UndoNotDeclared, message)
+                Failure::new(ErrorType::UndoNotDeclared, message)
             })?;
             found.action.clone()
         }
         (None, Some(action)) => {
-            action.validate().map_err(|wrong| failure(ErrorType::Unsupported, format!("undo.action.{wrong}")))?
+            action.validate().map_err(|wrong| Failure::new(ErrorType::Unsupported, format!("undo.action.{wrong}")))?
         }
         (None, None) | (Some(_), Some(_)) => {
-            return Err(failure(ErrorType::Unsupported, "undo: write exactly one of notifier and action"));
+            return Err(Failure::new(ErrorType::Unsupported, "undo: write exactly one of notifier and action"));
         }
     };
     if let Some(seconds) = undo.timeout_seconds {
@@ -99,9 +99,5 @@ fn undo_of(undo: &Undo, pod: &Pod, container: &str) -> Result<Action, Failure> {
 }
 
 fn declarations(pod: &Pod) -> Result<&Declarations, Failure> {
-    pod.declared.as_ref().map_err(|mistake| failure(ErrorType::InvalidDeclaration, mistake.clone()))
-}
-
-fn failure(kind: ErrorType, message: impl Into<String>) -> Failure {
-    Failure { kind, message: message.into() }
+    pod.declared.as_ref().map_err(|mistake| Failure::new(ErrorType::InvalidDeclaration, mistake.clone()))
 }

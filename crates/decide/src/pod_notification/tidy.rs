@@ -12,11 +12,11 @@ use crate::Leadership;
 /// Nothing is owed: nothing holds the object, and it goes when its time is over.
 pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
     let mut decision = leftovers(observed, object, now);
-    let Role::Controller { leadership, .. } = observed.me.role else { return decision };
+    let Role::Controller { leadership: Leadership::Leader, .. } = observed.me.role else { return decision };
     if object.has_finalizer() {
         decision.effects.push(Effect::RemoveFinalizer);
     }
-    let ttl = object.object.spec.ttl_seconds_after_finished.filter(|_| leadership == Leadership::Leader);
+    let ttl = object.object.spec.ttl_seconds_after_finished;
     let (Some(ttl), false) = (ttl, object.is_deleted()) else { return decision };
     let complete = object.status.complete_time.as_ref().map(|time| time.0);
     let undos = object.status.containers.iter().filter_map(|record| record.undo.as_ref()?.complete_time.as_ref());

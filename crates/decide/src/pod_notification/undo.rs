@@ -7,7 +7,7 @@ use boathook_api::{
 };
 use jiff::Timestamp;
 
-use super::{Decision, Effect, Object, Observed, Progress, Role, SeenPod, execute, rounds, tidy};
+use super::{Decision, Effect, Object, Observed, PATIENCE, Progress, Role, SeenPod, execute, rounds, tidy};
 use crate::{
     About, Gravity, Leadership, Report,
     conditions::{self, Saying},
@@ -50,6 +50,7 @@ fn go_on(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decisi
         return closed;
     }
     if !is_executor(observed, object) {
+        decision.again = when_to_ask(observed, object, now);
         return decision;
     }
     match &observed.undo {
@@ -73,6 +74,17 @@ fn is_executor(observed: &Observed<'_>, object: &Object<'_>) -> bool {
         Role::Agent => !through_api,
         Role::Controller { leadership: Leadership::Leader, .. } => through_api,
         Role::Controller { leadership: Leadership::ThawOnly, .. } => through_api && object.is_mine(observed.me),
+    }
+}
+
+/// The agent undoes it; that its pod is gone, and perhaps its node, nobody tells the controller.
+fn when_to_ask(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Option<Timestamp> {
+    match observed.me.role {
+        Role::Agent | Role::Controller { leadership: Leadership::ThawOnly, .. } => None,
+        Role::Controller { leadership: Leadership::Leader, .. } if is_due(observed, object, now) => {
+            Some(now + PATIENCE)
+        }
+        Role::Controller { leadership: Leadership::Leader, .. } => object.expires(observed),
     }
 }
 

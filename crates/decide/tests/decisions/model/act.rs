@@ -94,9 +94,11 @@ impl World {
         if who == Who::Agent && self.agent_is_cut_off {
             return Err(Failed);
         }
+        // That an object goes when its time is over belongs to neither phase.
+        let counts = !matches!(write, Write::Delete);
         let phase = doing.object.status.as_ref().is_some_and(|status| status.state.is_terminal());
         let version = self.server.write(doing.version, write, fate, self.now)?;
-        self.writes[usize::from(phase)] += 1;
+        self.writes[usize::from(phase)] += usize::from(counts);
         doing.version = version;
         self.process(who).memory.known = Some(version);
         match self.server.version(version).cloned() {

@@ -35,6 +35,8 @@ pub(crate) struct Plan {
     /// Whether there is an undo, and after how many seconds it runs by itself.
     pub(crate) undo: Option<Option<i32>>,
     pub(crate) ttl: Option<i32>,
+    /// In the end the node dies, and the agent with it.
+    pub(crate) node_dies: bool,
 }
 
 pub(crate) struct World {

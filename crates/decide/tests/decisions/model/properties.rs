@@ -17,11 +17,13 @@ fn plan() -> impl Strategy<Value = Plan> {
     ];
     let declaring = prop_oneof![1 => Just(0_usize), 6 => 1..=2_usize];
     let ttl = prop_oneof![3 => Just(None), 1 => (0..9).prop_map(Some)];
-    (executor, declaring, undo, ttl).prop_map(|(executor, declaring, undo, ttl)| Plan {
+    let node_dies = prop_oneof![6 => Just(false), 1 => Just(true)];
+    (executor, declaring, undo, ttl, node_dies).prop_map(|(executor, declaring, undo, ttl, node_dies)| Plan {
         executor,
         declaring,
         undo,
         ttl,
+        node_dies,
     })
 }
 

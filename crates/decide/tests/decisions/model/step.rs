@@ -75,7 +75,14 @@ impl World {
                     object.annotations_mut().insert(ABANDON_UNDO.to_owned(), "true".to_owned());
                 });
             }
-            Step::Gate(enabled) => self.enabled = enabled,
+            Step::Gate(enabled) => {
+                self.enabled = enabled;
+                // It is a word on the command line.
+                for who in [Who::First, Who::Second] {
+                    self.step(Step::Crash(who));
+                    self.step(Step::Restart(who));
+                }
+            }
             Step::PodDeleted => self.pods.delete(),
             Step::PodRecreated => self.pods.recreate(),
             Step::PodEnds => self.pods.end(),

@@ -8,6 +8,7 @@ use super::{
     look::Sight,
     process::Who,
     run::{End, Run, Running},
+    step::Step,
 };
 
 /// More than this without time passing, and they would go on for ever.
@@ -47,7 +48,7 @@ impl World {
     pub(crate) fn settle(&mut self) {
         self.settling = true;
         self.agent_is_cut_off = false;
-        self.pods.node_ready = true;
+        self.pods.node_ready = !self.plan.node_dies;
         while self.server.is_late() {
             self.server.deliver(self.now);
             self.note_changes();
@@ -61,6 +62,12 @@ impl World {
             process.paused = false;
             process.restart(now);
             process.disturbed(now);
+        }
+        if self.plan.node_dies {
+            self.step(Step::Crash(Who::Agent));
+            self.pass(LONG);
+            // Nobody is told: somebody must look.
+            self.pods.delete();
         }
         self.pass(LONG);
         let settled = self.server.newest();
