@@ -83,11 +83,13 @@ impl Reconcile<PodNotification> for Desk {
     fn gone(&self, object: &ObjectRef<PodNotification>) {
         let record = self.ledger.named(object.namespace.as_deref().unwrap_or_default(), &object.name);
         if let Some(record) = record {
-            let (keeper, ledger) = (Arc::clone(&self.keeper), Arc::clone(&self.ledger));
+            let (keeper, ledger, runs) = (Arc::clone(&self.keeper), Arc::clone(&self.ledger), self.runs.clone());
             tokio::spawn(async move {
                 let uid = record.uid.clone();
                 keeper.undo(record).await;
                 ledger.disarm(&uid);
+                runs.forget_run(&uid);
+                runs.forget_undo(&uid);
             });
         }
     }

@@ -31,7 +31,8 @@ where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
     kube::runtime::watcher(api, config)
-        .modify(|object| object.managed_fields_mut().clear())
+        // Absent, not empty: an object that is written back with an empty list would lose its owners.
+        .modify(|object| object.meta_mut().managed_fields = None)
         .backoff(Doubling(0))
         .filter(|event| {
             if let Err(error) = event {

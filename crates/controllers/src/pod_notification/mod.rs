@@ -9,14 +9,14 @@ use boathook_actions::{ApiServer, Place};
 use boathook_api::{Notification, PodNotification, pod_notification::Executor};
 use boathook_decide::{
     Leadership,
-    pod_notification::{Me, Observed, Role, decide},
+    pod_notification::{Me, Observed, Role, SeenPod, decide, decide_gone},
 };
 use boathook_runtime::{
     Classified, ErrorClass, Lease, Metrics, Reconcile, Reporter,
-    execution::{ApplyError, Latest, Limits, Rooms, Runs},
+    execution::{ApplyError, Latest, Limits, Rooms, Runs, apply_here},
 };
 use jiff::Timestamp;
-use kube::{Client, runtime::reflector::ObjectRef};
+use kube::{Client, ResourceExt, runtime::reflector::ObjectRef};
 use snafu::Snafu;
 use tokio::sync::mpsc;
 
@@ -140,5 +140,15 @@ impl Reconcile<PodNotification> for Controller {
 
     fn gone(&self, object: &ObjectRef<PodNotification>) {
         self.tell(notification::parent_by_name(object));
+        let Some(leadership) = self.lease.leadership() else { return };
+        let me = self.me(leadership);
+        for object in self.runs.begun_for(object) {
+            let (run, undo) = self.runs.progress(&object.uid().unwrap_or_default());
+            let pod = SeenPod::Unknown;
+            let observed = Observed { object: &object, me, pod, run, undo, expires: None, room: false };
+            for effect in decide_gone(&observed, Timestamp::now()).effects {
+                apply_here(&self.runs, &object, effect);
+            }
+        }
     }
 }

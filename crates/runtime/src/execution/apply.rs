@@ -106,11 +106,13 @@ pub async fn apply(
             *object = write(&name, "write the status of", written).await?;
             latest.wrote(object);
         }
-        Effect::Start(work) => runs.start(&Subject::of(object), work, room.take()),
-        Effect::Cancel => runs.cancel(&uid),
-        Effect::StartUndo(work) => runs.start_undo(&Subject::of(object), work),
-        Effect::ForgetRun => runs.forget_run(&uid),
-        Effect::ForgetUndo => runs.forget_undo(&uid),
+        Effect::Start(work) => {
+            runs.start(&Subject::of(object), work, room.take());
+            runs.remember(object);
+        }
+        Effect::Cancel | Effect::StartUndo(_) | Effect::ForgetRun | Effect::ForgetUndo => {
+            apply_here(runs, object, effect);
+        }
         Effect::Delete => {
             let preconditions = Preconditions { uid: object.uid(), resource_version: object.resource_version() };
             let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
@@ -119,6 +121,22 @@ pub async fn apply(
         }
     }
     Ok(())
+}
+
+/// Carries out an effect that concerns this process alone, of an object that may be gone; others are left out.
+pub fn apply_here(runs: &Runs, object: &PodNotification, effect: Effect) {
+    let uid = object.uid().unwrap_or_default();
+    match effect {
+        Effect::Cancel => runs.cancel(&uid),
+        Effect::StartUndo(work) => {
+            runs.start_undo(&Subject::of(object), work);
+            runs.remember(object);
+        }
+        Effect::ForgetRun => runs.forget_run(&uid),
+        Effect::ForgetUndo => runs.forget_undo(&uid),
+        Effect::AddFinalizer | Effect::RemoveFinalizer | Effect::WriteStatus(_) | Effect::Start(_) | Effect::Delete => {
+        }
+    }
 }
 
 /// A merge patch that holds only for the version that was looked at.

@@ -7,6 +7,6 @@ mod apply;
 mod rooms;
 mod runs;
 
-pub use apply::{ApplyError, Latest, apply};
+pub use apply::{ApplyError, Latest, apply, apply_here};
 pub use rooms::{Limits, Room, Rooms};
 pub use runs::{Runs, Subject};

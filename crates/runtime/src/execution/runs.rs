@@ -39,6 +39,8 @@ struct Inner {
 
 #[derive(Default)]
 struct Entry {
+    /// As it was when something was last begun for it.
+    object: Option<PodNotification>,
     run: Progress,
     cancel: Option<Cancel>,
     undo: Progress,
@@ -137,6 +139,23 @@ impl Runs {
             entry.undo = Progress::Idle;
             entry.undo_rounds = 0;
         });
+    }
+
+    /// Remembers an object for which something is begun, for the case that it goes away meanwhile.
+    pub(super) fn remember(&self, object: &PodNotification) {
+        let uid = object.uid().unwrap_or_default();
+        self.change(|table| {
+            if let Some(entry) = table.get_mut(&uid) {
+                entry.object = Some(object.clone());
+            }
+        });
+    }
+
+    /// The objects of this name for which something was begun here that is not written down.
+    pub fn begun_for(&self, reference: &ObjectRef<PodNotification>) -> Vec<PodNotification> {
+        let table = self.0.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let objects = table.values().filter_map(|entry| entry.object.as_ref());
+        objects.filter(|object| ObjectRef::from_obj(*object) == *reference).cloned().collect()
     }
 
     /// Waits until an object's handlers and undo are as `wanted`.
