@@ -7,7 +7,7 @@ use std::{fmt::Debug, time::Duration};
 
 use futures::{Stream, StreamExt, future};
 use kube::{
-    Api, Resource, ResourceExt,
+    Api, Resource,
     runtime::{
         WatchStreamExt,
         utils::Backoff,
