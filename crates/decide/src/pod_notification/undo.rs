@@ -16,7 +16,15 @@ use crate::{
 /// The object is in a terminal state.
 pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
     match &observed.run {
-        Progress::Idle | Progress::Running => go_on(observed, object, now),
+        Progress::Idle => go_on(observed, object, now),
+        Progress::Running => {
+            let mut decision = go_on(observed, object, now);
+            if observed.me.role == Role::Agent {
+                // Another has said that it ended: so be it.
+                decision.effects.push(Effect::Cancel);
+            }
+            decision
+        }
         Progress::Ended { results, .. } if execute::is_written(&object.status, results) => {
             own_word(observed, object, results, now)
         }

@@ -1,0 +1,208 @@
+//! After the handlers: the undo, and the end.
+
+use boathook_api::{
+    outcome::Outcome,
+    pod_notification::{ErrorType, Executor},
+    words::condition,
+};
+use boathook_decide::{
+    Gravity, Leadership,
+    pod_notification::{Decision, Me, Observed, Pod, Progress, Role, SeenPod, decide_gone, needs_pod},
+};
+
+use super::{Look, ME, THAW_ONLY, at, controller, deeds, ended, failed, pod, reason, status, undone};
+
+const SUCCEEDED: [Outcome; 2] = [Outcome::Succeeded, Outcome::Succeeded];
+
+fn back_only() -> [Outcome; 2] {
+    [Outcome::Succeeded, failed(ErrorType::HandlerFailed)]
+}
+
+#[test]
+fn an_undo_waits_until_it_is_asked_for_or_the_object_is_deleted_or_its_time_has_come() {
+    for executor in [Executor::Api, Executor::Agent] {
+        let mut look = Look::at_held(executor);
+        assert_eq!(look.decide(), Decision { again: Some(at(31)), ..Decision::default() });
+        look.now = 31;
+        assert_eq!(deeds(&look.decide()), ["undo back front"]);
+        assert_eq!(deeds(&Look::at_held(executor).requested().decide()), ["undo back front"]);
+        assert_eq!(deeds(&Look::at_held(executor).deleted().decide()), ["undo back front"]);
+    }
+}
+
+#[test]
+fn what_was_undone_everywhere_is_closed_and_then_the_leader_lets_the_object_go() {
+    let mut look = Look::at_held(Executor::Api).deleted();
+    look.undo = ended([4, 5], SUCCEEDED);
+    assert_eq!(deeds(&look.decide()), ["write", "forget undo"]);
+    let mut look = look.written();
+    assert_eq!(undone(&look.status()), "UndoSucceeded");
+    look.undo = Progress::Idle;
+    assert_eq!(deeds(&look.decide()), ["let go"]);
+    for role in [THAW_ONLY, Role::Agent] {
+        look.role = role;
+        assert_eq!(look.decide(), Decision::default());
+    }
+}
+
+#[test]
+fn an_undo_that_fails_is_told_once_and_tried_again_with_longer_and_longer_pauses() {
+    let mut look = Look::at_held(Executor::Agent).requested();
+    look.now = 10;
+    for (number, pause) in [(1, 1), (2, 2), (3, 4), (6, 32), (7, 60), (40, 60)] {
+        look.undo = ended([9, 10], back_only());
+        if let Progress::Ended { round, .. } = &mut look.undo {
+            *round = number;
+        }
+        let decision = look.decide();
+        assert_eq!(decision.again, Some(at(10 + pause)), "round {number}");
+        assert_eq!(deeds(&decision).len(), usize::from(number == 1), "round {number}");
+        if let Some(status) = status(&decision) {
+            assert_eq!(undone(&status), "UndoFailed");
+            look.object.status = Some(status);
+        }
+    }
+    look.now = 70;
+    assert_eq!(deeds(&look.decide()), ["undo front"]);
+}
+
+#[test]
+fn the_next_round_does_not_wait_for_the_write_that_tells_of_the_last_one() {
+    let mut look = Look::at_held(Executor::Agent).requested();
+    (look.undo, look.now) = (ended([9, 10], back_only()), 11);
+    assert_eq!(deeds(&look.decide()), ["undo front", "write"]);
+}
+
+#[test]
+fn what_was_undone_stays_so_though_another_process_failed_at_it_and_that_one_tries_again() {
+    let mut look = Look::at_held(Executor::Api).requested();
+    (look.undo, look.now) = (ended([4, 5], back_only()), 5);
+    let mut look = look.written();
+    look.undo = ended([4, 5], [failed(ErrorType::HandlerFailed), Outcome::Succeeded]);
+    let look = look.written();
+    assert!(look.status().containers.iter().all(|one| one.undo.as_ref().unwrap().succeeded == Some(true)));
+    assert_eq!(look.decide(), Decision { again: Some(at(6)), ..Decision::default() });
+}
+
+#[test]
+fn a_pod_that_is_gone_or_over_needs_no_undo() {
+    for pod in [SeenPod::Gone { node_ready: true }, SeenPod::There(Pod { over: true, ..pod() })] {
+        for executor in [Executor::Api, Executor::Agent] {
+            let mut look = Look::at_held(executor);
+            (look.role, look.pod) = (controller(executor), pod.clone());
+            assert_eq!(reason(&look.written().status(), condition::UNDONE), ("PodGone".to_owned(), "True".to_owned()));
+        }
+    }
+}
+
+#[test]
+fn a_pod_that_is_gone_from_a_node_that_is_not_ready_is_said_loudly() {
+    let mut look = Look::at_held(Executor::Api);
+    look.pod = SeenPod::Gone { node_ready: false };
+    assert_eq!(look.decide().reports[0].gravity, Gravity::Warning);
+    let status = look.written().status();
+    assert_eq!(reason(&status, condition::UNDONE), ("ThawUnconfirmed".to_owned(), "Unknown".to_owned()));
+}
+
+#[test]
+fn an_undo_that_is_given_up_is_closed_and_nothing_holds_the_object() {
+    let look = Look::at_held(Executor::Api).abandoned().deleted().written();
+    assert_eq!(undone(&look.status()), "Abandoned");
+    assert_eq!(deeds(&look.decide()), ["let go"]);
+}
+
+#[test]
+fn the_gate_does_not_stop_an_undo() {
+    let mut look = Look::at_held(Executor::Api).requested();
+    look.role = Role::Controller { leadership: Leadership::Leader, executor: Executor::Api, enabled: false };
+    assert_eq!(deeds(&look.decide()), ["undo back front"]);
+}
+
+#[test]
+fn whoever_has_lost_the_lease_undoes_what_is_its_own_and_nothing_else() {
+    let mut look = Look::at_held(Executor::Api).requested();
+    look.role = THAW_ONLY;
+    assert_eq!(deeds(&look.decide()), ["undo back front"]);
+    assert_eq!(look.claimed_by("another").decide(), Decision::default());
+}
+
+#[test]
+fn a_handler_that_returns_after_another_said_how_it_ended_is_undone_by_its_own_process() {
+    let mut look = Look::at_claimed(Executor::Api).claimed_by("another").written();
+    look.undo = ended([4, 5], SUCCEEDED);
+    let mut look = look.written().claimed_by(ME);
+    assert_eq!(undone(&look.status()), "UndoSucceeded");
+    // The one that had claimed it comes back.
+    (look.role, look.undo, look.run) = (THAW_ONLY, Progress::Running, ended([1, 9], SUCCEEDED));
+    assert_eq!(look.decide(), Decision::default());
+    look.undo = ended([8, 10], SUCCEEDED);
+    assert_eq!(deeds(&look.decide()), ["forget run", "undo back front"]);
+    // Until that has succeeded.
+    (look.run, look.undo, look.now) = (Progress::Idle, ended([10, 11], back_only()), 12);
+    assert_eq!(deeds(&look.decide()), ["undo front"]);
+    look.undo = ended([12, 13], SUCCEEDED);
+    assert_eq!(deeds(&look.decide()), ["forget undo"]);
+}
+
+#[test]
+fn a_handler_that_returns_after_its_object_is_gone_is_undone() {
+    let look = Look::at_ended(Executor::Api, SUCCEEDED);
+    let gone = |run: Progress, undo: Progress, pod: SeenPod| {
+        let me = Me { identity: ME, role: THAW_ONLY };
+        let observed = Observed { object: &look.object, me, pod, run, undo, expires: None, room: true };
+        deeds(&decide_gone(&observed, at(60)))
+    };
+    let there = || SeenPod::There(pod());
+    assert_eq!(gone(look.run.clone(), Progress::Idle, there()), ["forget run", "undo back front"]);
+    assert_eq!(gone(Progress::Idle, ended([3, 4], back_only()), there()), ["undo front"]);
+    let no_pod = SeenPod::Gone { node_ready: true };
+    assert_eq!(gone(Progress::Idle, ended([3, 4], back_only()), no_pod), ["forget undo"]);
+    assert_eq!(gone(Progress::Idle, ended([3, 4], SUCCEEDED), there()), ["forget undo"]);
+}
+
+#[test]
+fn a_handler_that_the_agent_still_runs_when_another_said_that_it_ended_is_cancelled() {
+    let mut look = Look::at_held(Executor::Agent);
+    look.run = Progress::Running;
+    assert_eq!(deeds(&look.decide()), ["cancel"]);
+}
+
+#[test]
+fn the_leader_asks_for_the_pod_of_an_undo_that_an_agent_owes() {
+    let mut look = Look::at_held(Executor::Agent);
+    look.role = controller(Executor::Agent);
+    assert_eq!(look.decide(), Decision { again: Some(at(31)), ..Decision::default() });
+    look.now = 31;
+    assert_eq!(look.decide(), Decision { again: Some(at(91)), ..Decision::default() });
+}
+
+#[test]
+fn an_object_goes_when_its_time_is_over_and_nothing_is_owed() {
+    let mut look = Look::at_held(Executor::Api);
+    look.object.spec.ttl_seconds_after_finished = Some(10);
+    look.now = 14;
+    assert_eq!(look.decide(), Decision { again: Some(at(31)), ..Decision::default() });
+    look.undo = ended([14, 15], SUCCEEDED);
+    let mut look = look.written();
+    (look.undo, look.now) = (Progress::Idle, 16);
+    assert_eq!(deeds(&look.decide()), ["let go"]);
+    assert_eq!(look.decide().again, Some(at(25)));
+    look.now = 25;
+    assert_eq!(deeds(&look.decide()), ["let go", "delete"]);
+}
+
+#[test]
+fn the_pod_is_looked_at_only_where_that_decides_something() {
+    let me = Me { identity: ME, role: controller(Executor::Api) };
+    let needs = |look: &Look| needs_pod(&look.object, me, &look.run, &look.undo);
+    assert!(needs(&Look::at_freeze()));
+    assert!(!needs(&Look::at_ended(Executor::Api, SUCCEEDED)));
+    let mut look = Look::at_held(Executor::Api);
+    look.now = 31;
+    assert!(needs(&look));
+    look.undo = ended([31, 32], SUCCEEDED);
+    let mut look = look.written();
+    assert!(needs(&look));
+    look.undo = Progress::Idle;
+    assert!(!needs(&look));
+}
