@@ -5,7 +5,10 @@ mod connection;
 mod controller;
 mod gates;
 mod image;
+mod notifiers;
+mod notify;
 mod pages;
+mod scope;
 mod signals;
 mod up;
 
@@ -22,6 +25,10 @@ pub(crate) enum Command {
     Controller(Box<controller::Controller>),
     /// Carries out one node's notifications, through its container runtime
     Agent(agent::AgentCommand),
+    /// Tells pods to do what their authors declared, and says how it went
+    Notify(notify::Notify),
+    /// Lists what pods declare that they can be told
+    Notifiers(notifiers::Notifiers),
     /// The images that pods of the embedded cluster can run
     Image(image::Image),
 }
@@ -31,6 +38,8 @@ pub(crate) fn run(command: Command) -> Result<ExitCode> {
         Command::Up(up) => up.run(),
         Command::Controller(controller) => controller.run(),
         Command::Agent(agent) => agent.run(),
+        Command::Notify(notify) => notify.run(),
+        Command::Notifiers(notifiers) => notifiers.run(),
         Command::Image(image) => image.run(),
     }
 }
