@@ -32,7 +32,8 @@ const PIPE_CLOSED: u8 = 141;
 pub fn main() -> ExitCode {
     // Before anything else: in a container this program becomes the container's command.
     boathook_node::container_init::run_if_asked();
-    let mut parser = Cli::command().bin_name(called_as(std::env::args_os().next()));
+    let called_as = called_as(std::env::args_os().next());
+    let mut parser = commands::with_usage(Cli::command().bin_name(called_as), called_as);
     let matches = parser.get_matches_mut();
     let parsed = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut parser).exit());
     let Some(command) = parsed.command else {
@@ -74,6 +75,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        Cli::command().debug_assert();
+        commands::with_usage(Cli::command(), "boathook").debug_assert();
     }
 }

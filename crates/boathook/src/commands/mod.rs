@@ -33,6 +33,11 @@ pub(crate) enum Command {
     Image(image::Image),
 }
 
+/// What the parser cannot say by itself: how `notify` is written, by whatever name the program is called.
+pub(crate) fn with_usage(parser: clap::Command, called_as: &str) -> clap::Command {
+    parser.mut_subcommand("notify", |notify| notify.override_usage(notify::usage(called_as)))
+}
+
 pub(crate) fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Up(up) => up.run(),

@@ -56,6 +56,12 @@ pub(crate) struct Notify {
     shape: Shape,
 }
 
+/// The ways to write it.
+pub(super) fn usage(called_as: &str) -> String {
+    let ways = ["POD NOTIFIER", "-l SELECTOR [--node NAME] NOTIFIER", "--node NAME NOTIFIER"];
+    ways.map(|way| format!("{called_as} notify [OPTIONS] {way}")).join("\n       ")
+}
+
 impl Notify {
     pub(crate) fn run(self) -> Result<ExitCode> {
         if self.parallelism.is_some() && !self.wait {

@@ -63,16 +63,22 @@ impl Following<'_> {
         let interrupt = tokio::signal::ctrl_c();
         let mut interrupt = std::pin::pin!(interrupt);
         let begun = Instant::now();
-        let (mut all, mut hinted) = (Vec::new(), false);
+        let mut all = Vec::new();
+        // Nobody is told before it is certain that the end will be seen.
+        let (mut watching, mut hinted) = (false, false);
         while !round.is_over() {
-            while creates.len() < CREATES
+            while watching
+                && creates.len() < CREATES
                 && let Some(next) = round.next()
             {
                 creates.push(create(self.client.clone(), next).boxed());
             }
             let ended = tokio::select! {
                 Some(created) = creates.next() => self.created(round, created)?,
-                Some(event) = events.next() => self.event(round, event)?,
+                Some(event) = events.next() => {
+                    watching |= matches!(event, Ok(Event::InitDone));
+                    self.event(round, event)?
+                }
                 _ = frames.tick() => {
                     view.progress(round, begun.elapsed());
                     hinted = hinted || self.hint(round, view, begun);
@@ -130,7 +136,10 @@ impl Following<'_> {
     fn give_up_if_refused(&self, error: kube::Error, verb: &'static str) -> Result<()> {
         match &error {
             kube::Error::Api(status) if matches!(status.code, 401 | 403 | 404) => {
-                bail!(explained(error, Attempt { verb, resource: POD_NOTIFICATIONS, scope: self.scope }))
+                let hint =
+                    if status.code == 403 { " (--wait=false needs no more than the right to create them)" } else { "" };
+                let error = explained(error, Attempt { verb, resource: POD_NOTIFICATIONS, scope: self.scope });
+                bail!("{error:#}{hint}")
             }
             _ => Ok(()),
         }
@@ -138,7 +147,7 @@ impl Following<'_> {
 
     /// Says, once, that nobody seems to be there to do it.
     fn hint(&self, round: &Round, view: &mut View, begun: Instant) -> bool {
-        let untouched = round.under_way().all(|object| object.status.is_none()) && round.ended() == 0;
+        let untouched = round.ended() == 0 && round.under_way().all(|object| object.status.is_none());
         let hint = untouched && begun.elapsed() > PATIENCE;
         if hint {
             view.screen.warn("no controller has looked at this yet: does `boathook controller` run?");

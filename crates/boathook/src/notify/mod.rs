@@ -74,16 +74,23 @@ impl Notify {
                 bail!("pod `{}` declares no notifier `{notifier}`; {}", pod.name, declared_by(pod));
             }
         }
-        if !still.is_empty() {
-            let (count, names) = (count(still.len(), "pod"), names(still.iter().map(|pod| pod.name.as_str())));
-            screen.note(&format!("not told, for not running: {count} ({names})"));
+        if still.is_empty() && others.is_empty() && meant.is_empty() {
+            screen.note(&format!("there are no {} {}", choice.words(), scope.place()));
+            return Ok(meant);
         }
-        if !others.is_empty() {
-            let (count, names) = (count(others.len(), "pod"), names(others.iter().map(|pod| pod.name.as_str())));
-            screen.note(&format!("not told, for declaring no notifier `{notifier}`: {count} ({names})"));
+        for (left_out, one, many) in [
+            (still, "is not running".to_owned(), "are not running".to_owned()),
+            (others, format!("declares no notifier `{notifier}`"), format!("declare no notifier `{notifier}`")),
+        ] {
+            let names = names(left_out.iter().map(|pod| pod.name.as_str()));
+            match left_out.len() {
+                0 => {}
+                1 => screen.note(&format!("not told: 1 pod {one} ({names})")),
+                several => screen.note(&format!("not told: {several} pods {many} ({names})")),
+            }
         }
         if meant.is_empty() {
-            screen.note(&format!("no running {} declare `{notifier}` {}", choice.words(), scope.place()));
+            screen.note("nobody was told");
         }
         Ok(meant)
     }

@@ -11,30 +11,33 @@ const USUAL_WIDTH: usize = 80;
 pub(super) struct Live {
     /// Fixed, or else as wide as the terminal is at that moment.
     width: Option<usize>,
-    painted: bool,
+    /// What is there now.
+    painted: String,
 }
 
 impl Live {
     /// None if stderr is no terminal, or one that cannot paint over.
     pub(super) fn of_stderr() -> Option<Self> {
         let live = std::io::stderr().is_terminal() && !super::terminal_is_dumb();
-        live.then_some(Self { width: None, painted: false })
+        live.then_some(Self { width: None, painted: String::new() })
     }
 
     #[cfg(test)]
     pub(super) fn as_wide_as(width: usize) -> Self {
-        Self { width: Some(width), painted: false }
+        Self { width: Some(width), painted: String::new() }
     }
 
     pub(super) fn paint(&mut self, on: &mut dyn Write, text: &str) {
         // The last column stays free: some terminals go on to the next line with it.
         let room = self.width.unwrap_or_else(terminal_width).saturating_sub(1);
         let fitting: String = text.chars().take(room).collect();
-        self.painted = write!(on, "{CLEAR}{fitting}").and_then(|()| on.flush()).is_ok();
+        if fitting != self.painted && write!(on, "{CLEAR}{fitting}").and_then(|()| on.flush()).is_ok() {
+            self.painted = fitting;
+        }
     }
 
     pub(super) fn clear(&mut self, on: &mut dyn Write) {
-        if std::mem::take(&mut self.painted) {
+        if !std::mem::take(&mut self.painted).is_empty() {
             let _ = write!(on, "{CLEAR}").and_then(|()| on.flush());
         }
     }
@@ -54,6 +57,7 @@ mod tests {
         let mut screen = Vec::new();
         let mut live = Live::as_wide_as(8);
         live.paint(&mut screen, "waiting for é");
+        live.paint(&mut screen, "waiting for b");
         live.clear(&mut screen);
         live.clear(&mut screen);
         assert_eq!(String::from_utf8(screen).unwrap(), format!("{CLEAR}waiting{CLEAR}"));

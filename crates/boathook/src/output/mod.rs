@@ -96,7 +96,20 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 /// An error that ends the command.
 pub(crate) fn error(error: &anyhow::Error) {
     // Whoever closed stderr does not want to know.
-    let _ = writeln!(io::stderr(), "error: {error:#}");
+    let _ = writeln!(io::stderr(), "error: {}", said_once(error));
+}
+
+/// What happened and why, to the last cause. Many an error of a library has its cause's words in its own.
+fn said_once(error: &anyhow::Error) -> String {
+    let mut whole = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if whole.is_empty() {
+            whole = cause;
+        } else if !whole.contains(&cause) {
+            whole = format!("{whole}: {cause}");
+        }
+    }
+    whole
 }
 
 /// See no-color.org: set to anything but nothing, it means none.
@@ -157,6 +170,12 @@ pub(crate) mod tests {
         assert_eq!(screen.painted(Colour::Bad, "FAILED"), "FAILED");
         screen.coloured = true;
         assert_eq!(screen.painted(Colour::Bad, "FAILED"), "\x1b[31mFAILED\x1b[0m");
+    }
+
+    #[test]
+    fn no_cause_is_told_twice() {
+        let error = anyhow::anyhow!("refused").context("failed to connect: refused").context("failed to list pods");
+        assert_eq!(said_once(&error), "failed to list pods: failed to connect: refused");
     }
 
     #[test]
