@@ -9,6 +9,7 @@ pub mod crds;
 pub mod declaration;
 pub mod notification;
 pub mod outcome;
+pub mod pod;
 pub mod pod_notification;
 pub mod signal;
 pub mod words;

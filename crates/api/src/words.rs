@@ -16,6 +16,9 @@ pub const ABANDON_UNDO: &str = "boathook.dev/abandon-undo";
 /// On a PodNotification that a Notification made: the name of that Notification.
 pub const NOTIFICATION_LABEL: &str = "boathook.dev/notification";
 
+/// On a PodNotification that `boathook notify` made: which run of it, so that all of one run are found.
+pub const NOTIFY_LABEL: &str = "boathook.dev/notify";
+
 /// On a PodNotification that is created in a dry run: it is no notification, but a try of the webhooks by the process of
 /// this identity. Webhooks refuse it.
 pub const WEBHOOK_PROBE: &str = "boathook.dev/webhook-probe";

@@ -1,10 +1,15 @@
 //! The command line: parses, and calls what does the work.
 
-use std::process::ExitCode;
+use std::{
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches, Parser};
 
-use crate::commands;
+use crate::{commands, output};
 
 /// The version of this build and the commit it was built from.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("BOATHOOK_COMMIT"), ")");
@@ -17,19 +22,59 @@ struct Cli {
     command: Option<commands::Command>,
 }
 
+/// The name by which kubectl finds this program as its own: `kubectl boathook` runs it.
+const PLUGIN: &str = "kubectl-boathook";
+
+/// Nobody reads any more: as a shell says of a program that a closed pipe ended.
+const PIPE_CLOSED: u8 = 141;
+
 /// All of the program: what `main` is, and what a test runs in a process of its own.
 pub fn main() -> ExitCode {
     // Before anything else: in a container this program becomes the container's command.
     boathook_node::container_init::run_if_asked();
-    let Some(command) = Cli::parse().command else {
-        eprint!("{}", Cli::command().render_help());
+    let called_as = called_as(std::env::args_os().next());
+    let mut parser = commands::with_usage(Cli::command().bin_name(called_as), called_as);
+    let matches = parser.get_matches_mut();
+    let parsed = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut parser).exit());
+    let Some(command) = parsed.command else {
+        eprint!("{}", parser.render_help());
         return ExitCode::from(2);
     };
     match commands::run(command) {
         Ok(code) => code,
+        Err(error) if is_closed_pipe(&error) => ExitCode::from(PIPE_CLOSED),
         Err(error) => {
-            eprintln!("error: {error:#}");
+            output::error(&error);
             ExitCode::FAILURE
         }
+    }
+}
+
+/// What a person types to run this.
+fn called_as(program: Option<OsString>) -> &'static str {
+    let program = program.map(PathBuf::from);
+    let name = program.as_deref().and_then(Path::file_name);
+    if name.is_some_and(|name| name == PLUGIN) { "kubectl boathook" } else { "boathook" }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kubectl_calls_it_by_its_own_name() {
+        let called = |program: &str| called_as(Some(program.into()));
+        assert_eq!(called("/usr/local/bin/kubectl-boathook"), "kubectl boathook");
+        assert_eq!(called("target/debug/boathook"), "boathook");
+        assert_eq!(called_as(None), "boathook");
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        commands::with_usage(Cli::command(), "boathook").debug_assert();
     }
 }

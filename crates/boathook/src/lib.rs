@@ -1,8 +1,13 @@
-//! Boathook as a program: its command line, and the embedded cluster.
+//! Boathook as a program: its command line, what its commands do and print, and the embedded cluster.
 
+mod access;
 mod cli;
 mod commands;
 pub mod embedded;
 pub mod log;
+mod notifiers;
+mod notify;
+mod output;
+mod pods;
 
 pub use cli::main;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-use crate::embedded;
+use crate::{embedded, output::Screen};
 
 #[derive(Args)]
 pub(crate) struct Image {
@@ -29,8 +29,9 @@ enum ImageCommand {
 impl Image {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let ImageCommand::Load { file, data_dir } = self.command;
+        let mut screen = Screen::new();
         for name in embedded::load_images(data_dir, &file)? {
-            println!("loaded {name}");
+            screen.line(&format!("loaded {name}"))?;
         }
         Ok(ExitCode::SUCCESS)
     }

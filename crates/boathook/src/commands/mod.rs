@@ -5,7 +5,10 @@ mod connection;
 mod controller;
 mod gates;
 mod image;
+mod notifiers;
+mod notify;
 mod pages;
+mod scope;
 mod signals;
 mod up;
 
@@ -22,8 +25,17 @@ pub(crate) enum Command {
     Controller(Box<controller::Controller>),
     /// Carries out one node's notifications, through its container runtime
     Agent(agent::AgentCommand),
+    /// Tells pods to do what their authors declared, and says how it went
+    Notify(notify::Notify),
+    /// Lists what pods declare that they can be told
+    Notifiers(notifiers::Notifiers),
     /// The images that pods of the embedded cluster can run
     Image(image::Image),
+}
+
+/// What the parser cannot say by itself: how `notify` is written, by whatever name the program is called.
+pub(crate) fn with_usage(parser: clap::Command, called_as: &str) -> clap::Command {
+    parser.mut_subcommand("notify", |notify| notify.override_usage(notify::usage(called_as)))
 }
 
 pub(crate) fn run(command: Command) -> Result<ExitCode> {
@@ -31,6 +43,8 @@ pub(crate) fn run(command: Command) -> Result<ExitCode> {
         Command::Up(up) => up.run(),
         Command::Controller(controller) => controller.run(),
         Command::Agent(agent) => agent.run(),
+        Command::Notify(notify) => notify.run(),
+        Command::Notifiers(notifiers) => notifiers.run(),
         Command::Image(image) => image.run(),
     }
 }

@@ -1,10 +1,14 @@
-//! `boathook up` as a person runs it: started, used, ended, started again, killed.
+//! `boathook up` as a person runs it: started, used, ended, started again, killed; and the commands that speak to it.
 
 // All of it is a test: an unwrap that fails is the test's failure.
 #![allow(clippy::unwrap_used)]
 
 mod cri;
+mod fleet;
 mod in_cluster;
+mod notifiers;
+mod notify;
+mod terminal;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -46,7 +50,11 @@ impl Cluster {
 
     /// Starts it, and returns when it says that it serves.
     fn up(&mut self) {
-        let mut child = self.command().stdout(Stdio::piped()).spawn().unwrap();
+        self.up_with(&[]);
+    }
+
+    fn up_with(&mut self, options: &[&str]) {
+        let mut child = self.command().args(options).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         self.process = Some(child);

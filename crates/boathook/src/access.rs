@@ -1,0 +1,62 @@
+//! What the API server refused, in words that say which right is missing or what is not there.
+
+use anyhow::{Error, anyhow};
+
+use crate::pods::Scope;
+
+/// What was asked of the API server.
+#[derive(Clone, Copy)]
+pub(crate) struct Attempt<'a> {
+    pub(crate) verb: &'static str,
+    /// As a Role names it: with its group, if it is none of core's.
+    pub(crate) resource: &'static str,
+    pub(crate) scope: &'a Scope,
+}
+
+/// The resource of PodNotification, as a Role or kubectl names it.
+pub(crate) const POD_NOTIFICATIONS: &str = "podnotifications.boathook.dev";
+
+pub(crate) fn explained(error: kube::Error, attempt: Attempt<'_>) -> Error {
+    let Attempt { verb, resource, scope } = attempt;
+    let place = match scope {
+        Scope::Namespace(_) => scope.place(),
+        Scope::AllNamespaces => "in all namespaces".to_owned(),
+    };
+    match error {
+        kube::Error::Api(status) if status.code == 403 => {
+            anyhow!("the right to {verb} {resource} {place} is missing: {}", status.message)
+        }
+        kube::Error::Api(status) if status.code == 404 && resource == POD_NOTIFICATIONS => anyhow!(
+            "the cluster does not know {POD_NOTIFICATIONS}: Boathook is not installed there (`boathook up` has it, and \
+             `boathook controller` installs it)"
+        ),
+        kube::Error::Api(status) => anyhow!("failed to {verb} {resource} {place}: {}", status.message),
+        other => Error::new(other).context(format!("failed to {verb} {resource} {place}")),
+    }
+}
+
+/// Whether it is the lack of a right, which no other try would mend.
+pub(crate) fn is_forbidden(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 403)
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn the_missing_right_is_named() {
+        let scope = Scope::Namespace("sea".to_owned());
+        let refusal = |code, resource| {
+            let status = Status { code, message: "User \"jane\" cannot".to_owned(), ..Status::default() };
+            let attempt = Attempt { verb: "list", resource, scope: &scope };
+            explained(kube::Error::Api(Box::new(status)), attempt).to_string()
+        };
+        let told = refusal(403, "pods");
+        assert_eq!(told, "the right to list pods in namespace `sea` is missing: User \"jane\" cannot");
+        assert!(refusal(404, POD_NOTIFICATIONS).contains("not installed"));
+        assert_eq!(refusal(500, "pods"), "failed to list pods in namespace `sea`: User \"jane\" cannot");
+    }
+}

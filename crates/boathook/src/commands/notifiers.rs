@@ -1,0 +1,40 @@
+//! `boathook notifiers`: lists what pods declare.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::scope::{Shape, Where, pod_name};
+use crate::{notifiers, pods::Choice};
+
+#[derive(Args)]
+pub(crate) struct Notifiers {
+    /// The pod [default: every pod of the namespace]
+    #[arg(value_parser = pod_name, conflicts_with_all = ["selector", "all_namespaces"])]
+    pod: Option<String>,
+    /// The pods with these labels, as kubectl writes them: app=web,tier!=cache
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    selector: Option<String>,
+    #[command(flatten)]
+    place: Where,
+    #[command(flatten)]
+    shape: Shape,
+}
+
+impl Notifiers {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.context("failed to start")?.block_on(self.list())
+    }
+
+    async fn list(self) -> Result<ExitCode> {
+        let (client, scope) = self.place.client().await?;
+        let choice = match self.pod {
+            Some(pod) => Choice::Named(pod),
+            None => Choice::Matching { labels: self.selector, node: None },
+        };
+        notifiers::Notifiers { scope, choice, format: self.shape.format() }.run(&client).await?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,96 @@
+//! `boathook notify`: tells pods to do what their authors declared.
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::scope::{Shape, Where, pod_name};
+use crate::{notify, output::duration, pods::Choice};
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0    every pod that was told succeeded, or there was none to tell
+  1    a pod failed, had not ended in time, or could not be told
+  2    the command line is wrong
+  130  ended by Ctrl-C; what was begun goes on";
+
+#[derive(Args)]
+#[command(allow_missing_positional = true, after_help = AFTER_HELP)]
+pub(crate) struct Notify {
+    /// The pod
+    #[arg(
+        value_parser = pod_name,
+        required_unless_present_any = ["selector", "node"],
+        conflicts_with_all = ["selector", "node", "all_namespaces"]
+    )]
+    pod: Option<String>,
+    /// The notifier, as `boathook notifiers` lists it
+    notifier: String,
+    /// The Running pods with these labels, as kubectl writes them: app=web,tier!=cache
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    selector: Option<String>,
+    /// The Running pods on this node
+    #[arg(long, value_name = "NAME")]
+    node: Option<String>,
+    /// Wait for the end and say how it went; false: only create, and print the names
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set
+    )]
+    wait: bool,
+    /// Tell at most N pods at a time; the next one when one has ended [default: all at once]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    parallelism: Option<u16>,
+    /// How long to wait for all of it, for example 30s or 1h30m
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
+    timeout: Duration,
+    #[command(flatten)]
+    place: Where,
+    #[command(flatten)]
+    shape: Shape,
+}
+
+/// The ways to write it.
+pub(super) fn usage(called_as: &str) -> String {
+    let ways = ["POD NOTIFIER", "-l SELECTOR [--node NAME] NOTIFIER", "--node NAME NOTIFIER"];
+    ways.map(|way| format!("{called_as} notify [OPTIONS] {way}")).join("\n       ")
+}
+
+impl Notify {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        if self.parallelism.is_some() && !self.wait {
+            usage_error("--parallelism needs --wait: the next pod is told when one has ended");
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.context("failed to start")?.block_on(self.notify())
+    }
+
+    async fn notify(self) -> Result<ExitCode> {
+        let (client, scope) = self.place.client().await?;
+        let choice = match self.pod {
+            Some(pod) => Choice::Named(pod),
+            None => Choice::Matching { labels: self.selector, node: self.node },
+        };
+        let notify = notify::Notify {
+            scope,
+            choice,
+            notifier: self.notifier,
+            wait: self.wait,
+            parallelism: self.parallelism.map(usize::from),
+            timeout: self.timeout,
+            format: self.shape.format(),
+        };
+        notify.run(&client).await
+    }
+}
+
+/// What the parser cannot say by itself, in its manner and with its exit code.
+fn usage_error(message: &str) -> ! {
+    clap::Error::raw(clap::error::ErrorKind::ArgumentConflict, format!("{message}\n")).exit()
+}

@@ -1,0 +1,67 @@
+//! Where and which: kubectl's flags for namespaces, labels and output, with kubectl's meaning.
+
+use anyhow::{Context, Result};
+use clap::Args;
+use kube::Client;
+
+use super::connection::Connection;
+use crate::{output::format::Format, pods::Scope};
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Where {
+    #[command(flatten)]
+    connection: Connection,
+    /// The namespace [default: that of the kubeconfig's context]
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// All namespaces
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    all_namespaces: bool,
+}
+
+/// `-o`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Shape {
+    /// How results are printed [default: a table]
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<Format>,
+}
+
+impl Where {
+    /// A client, and where it is to look.
+    pub(crate) async fn client(&self) -> Result<(Client, Scope)> {
+        let config = self.connection.config().await?;
+        let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        let scope = if self.all_namespaces { Scope::AllNamespaces } else { Scope::Namespace(namespace) };
+        Ok((Client::try_from(config).context("failed to make a client")?, scope))
+    }
+}
+
+impl Shape {
+    pub(crate) fn format(&self) -> Format {
+        self.output.unwrap_or_default()
+    }
+}
+
+/// A pod's name; `pod/NAME` is one too, as kubectl prints them.
+pub(crate) fn pod_name(given: &str) -> Result<String, String> {
+    let name = given.strip_prefix("pod/").or_else(|| given.strip_prefix("pods/")).unwrap_or(given);
+    match name.split_once('/') {
+        Some((kind, _)) => Err(format!("`{kind}` cannot be told, only pods can: give a pod's name, or -l SELECTOR")),
+        None if name.is_empty() => Err("give a pod's name".to_owned()),
+        None => Ok(name.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_is_named_as_kubectl_names_it() {
+        assert_eq!(pod_name("web-0").as_deref(), Ok("web-0"));
+        assert_eq!(pod_name("pod/web-0").as_deref(), Ok("web-0"));
+        assert!(pod_name("deployment/web").unwrap_err().contains("-l SELECTOR"));
+        assert!(pod_name("pod/").is_err());
+    }
+}

@@ -1,0 +1,192 @@
+//! Everything that a command prints: results on stdout, notes and progress on stderr, colours only on a terminal.
+
+pub(crate) mod duration;
+pub(crate) mod format;
+mod live;
+pub(crate) mod plain;
+pub(crate) mod table;
+
+use std::io::{self, IsTerminal, Write};
+
+use live::Live;
+
+/// What means the same everywhere: that something is well, is not, or asks for a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Colour {
+    Good,
+    Bad,
+    Odd,
+}
+
+/// Where a command prints.
+pub(crate) struct Screen {
+    results: Box<dyn Write>,
+    notes: Box<dyn Write>,
+    coloured: bool,
+    live: Option<Live>,
+}
+
+impl Screen {
+    /// Results go to stdout.
+    pub(crate) fn new() -> Self {
+        let coloured = io::stdout().is_terminal() && colours_are_wanted();
+        Self { results: Box::new(io::stdout()), notes: Box::new(io::stderr()), coloured, live: Live::of_stderr() }
+    }
+
+    /// Results are for a person and go to stderr: on stdout something else is printed, for a program.
+    pub(crate) fn aside() -> Self {
+        let coloured = io::stderr().is_terminal() && colours_are_wanted();
+        Self { results: Box::new(io::stderr()), coloured, ..Self::new() }
+    }
+
+    /// One line of the result.
+    pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
+        self.clear();
+        writeln!(self.results, "{text}")?;
+        self.results.flush()
+    }
+
+    /// Something to know that is no result.
+    pub(crate) fn note(&mut self, text: &str) {
+        self.clear();
+        // Whoever closed stderr does not want to know.
+        let _ = writeln!(self.notes, "{text}");
+    }
+
+    /// Something to look at.
+    pub(crate) fn warn(&mut self, text: &str) {
+        self.note(&format!("warning: {text}"));
+    }
+
+    /// How far it has come: one line that is painted over, on a terminal only.
+    pub(crate) fn progress(&mut self, text: &str) {
+        if let Some(live) = &mut self.live {
+            live.paint(&mut self.notes, text);
+        }
+    }
+
+    /// Takes the progress away.
+    pub(crate) fn clear(&mut self) {
+        if let Some(live) = &mut self.live {
+            live.clear(&mut self.notes);
+        }
+    }
+
+    /// The text in this colour, if colours are shown.
+    pub(crate) fn painted(&self, colour: Colour, text: &str) -> String {
+        if !self.coloured {
+            return text.to_owned();
+        }
+        let code = match colour {
+            Colour::Good => 32,
+            Colour::Bad => 31,
+            Colour::Odd => 33,
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+}
+
+/// Prints something whole, for a program, on stdout.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// An error that ends the command.
+pub(crate) fn error(error: &anyhow::Error) {
+    // Whoever closed stderr does not want to know.
+    let _ = writeln!(io::stderr(), "error: {}", said_once(error));
+}
+
+/// What happened and why, to the last cause. Many an error of a library has its cause's words in its own.
+fn said_once(error: &anyhow::Error) -> String {
+    let mut whole = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if whole.is_empty() {
+            whole = cause;
+        } else if !whole.contains(&cause) {
+            whole = format!("{whole}: {cause}");
+        }
+    }
+    whole
+}
+
+/// See no-color.org: set to anything but nothing, it means none.
+fn colours_are_wanted() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && !terminal_is_dumb()
+}
+
+fn terminal_is_dumb() -> bool {
+    std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// A sheet that keeps what is written on it.
+    #[derive(Clone, Default)]
+    pub(crate) struct Sheet(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Sheet {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Sheet {
+        pub(crate) fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    impl Screen {
+        /// Both streams on paper: no colours, no progress.
+        pub(crate) fn on_paper(results: &Sheet, notes: &Sheet) -> Self {
+            Self { results: Box::new(results.clone()), notes: Box::new(notes.clone()), coloured: false, live: None }
+        }
+    }
+
+    #[test]
+    fn results_and_notes_go_their_own_ways() {
+        let (results, notes) = (Sheet::default(), Sheet::default());
+        let mut screen = Screen::on_paper(&results, &notes);
+        screen.line("a result").unwrap();
+        screen.warn("look here");
+        screen.progress("half of it");
+        assert_eq!((results.text().as_str(), notes.text().as_str()), ("a result\n", "warning: look here\n"));
+    }
+
+    #[test]
+    fn colours_are_only_where_they_are_shown() {
+        let mut screen = Screen::on_paper(&Sheet::default(), &Sheet::default());
+        assert_eq!(screen.painted(Colour::Bad, "FAILED"), "FAILED");
+        screen.coloured = true;
+        assert_eq!(screen.painted(Colour::Bad, "FAILED"), "\x1b[31mFAILED\x1b[0m");
+    }
+
+    #[test]
+    fn no_cause_is_told_twice() {
+        let error = anyhow::anyhow!("refused").context("failed to connect: refused").context("failed to list pods");
+        assert_eq!(said_once(&error), "failed to list pods: failed to connect: refused");
+    }
+
+    #[test]
+    fn progress_makes_room_for_lines() {
+        let notes = Sheet::default();
+        let mut screen = Screen::on_paper(&notes, &notes);
+        screen.live = Some(Live::as_wide_as(20));
+        screen.progress("one");
+        screen.line("a result").unwrap();
+        screen.progress("two");
+        screen.clear();
+        assert_eq!(notes.text(), "\r\x1b[Kone\r\x1b[Ka result\n\r\x1b[Ktwo\r\x1b[K");
+    }
+}
