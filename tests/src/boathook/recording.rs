@@ -1,0 +1,63 @@
+//! Pods whose handlers record that they ran: each appends a line to a file that outlives the container.
+
+use anyhow::{Context, Result};
+use boathook_api::words::NOTIFIERS_PREFIX;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use crate::{
+    Ctx, DEADLINE,
+    exec::exec,
+    pods::{PodBuilder, is_ready, pod},
+};
+
+/// A declared handler has this long, unless a scenario is about that: a busy machine is slow.
+const PATIENCE: i32 = 60;
+
+/// A pod that does nothing, in whose containers commands can append to `log/lines`.
+pub fn recorder(ctx: &Ctx, name: &str) -> PodBuilder {
+    pod(name, ctx.images().shell).idle().scratch("log", "/log")
+}
+
+/// A line of its own for a freeze and for what takes it back.
+pub fn freezer(pod: PodBuilder) -> PodBuilder {
+    pod.notifier("main", "freeze", &record("freeze")).notifier("main", "thaw", &record("thaw"))
+}
+
+/// A shell's command that records this word.
+pub fn record(word: &str) -> String {
+    format!("echo {word} >> log/lines")
+}
+
+impl PodBuilder {
+    /// Declares a notifier of this container: a line for a shell.
+    pub fn notifier(self, container: &str, name: &str, script: &str) -> Self {
+        let exec = json!({"exec": {"command": ["sh", "-c", script]}});
+        self.declares(container, json!({"name": name, "handler": exec, "timeoutSeconds": PATIENCE}))
+    }
+
+    /// Declares one more notifier of this container, as it is written.
+    pub fn declares(self, container: &str, notifier: Value) -> Self {
+        let key = format!("{NOTIFIERS_PREFIX}{container}");
+        let so_far = self.annotation_of(&key).and_then(|text| serde_json::from_str(text).ok());
+        let mut declared: Vec<Value> = so_far.unwrap_or_default();
+        declared.push(notifier);
+        self.annotation(&key, &Value::from(declared).to_string())
+    }
+}
+
+impl Ctx {
+    /// Creates the pod, and waits until it is ready.
+    pub async fn run_pod(&self, pod: Pod) -> Result<Pod> {
+        let name = self.create(&pod).await?.name_any();
+        self.watch_until(DEADLINE, &name, "is ready", is_ready).await
+    }
+
+    /// What was recorded in the pod so far, in its order.
+    pub async fn recorded(&self, pod: &str) -> Result<Vec<String>> {
+        let command = exec(["sh", "-c", "cat log/lines 2>/dev/null || true"]);
+        let lines = command.in_container(self, pod, "main").await?.success().context("failed to read the record")?;
+        Ok(lines.lines().map(str::to_owned).collect())
+    }
+}
