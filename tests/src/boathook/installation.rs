@@ -50,7 +50,12 @@ impl Installation {
     /// Starts a controller, which need not lead.
     pub fn start_controller(&self, executor: Executor, more: &[&str]) -> Result<Process> {
         let kubeconfig = self.kubeconfig("controller", &self.cluster.kubeconfig)?;
-        let mut arguments = vec!["controller", "--executor", word(executor), "--kubeconfig", &kubeconfig];
+        let mut arguments = vec!["controller", "--kubeconfig", &kubeconfig];
+        match executor {
+            // What a controller is that was told nothing.
+            Executor::Api => {}
+            Executor::Agent => arguments.extend(["--executor", word(executor)]),
+        }
         arguments.extend(more);
         self.start("controller", &arguments, None)
     }
