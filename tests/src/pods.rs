@@ -65,6 +65,12 @@ impl PodBuilder {
         self.annotations.get(key).map(String::as_str)
     }
 
+    /// How long it is given to end when it is deleted, instead of a second.
+    pub fn grace(mut self, seconds: i64) -> Self {
+        self.spec.termination_grace_period_seconds = Some(seconds);
+        self
+    }
+
     /// An empty volume that lives as long as the pod, in every container from now on.
     pub fn scratch(mut self, name: &str, path: &str) -> Self {
         let volume =

@@ -3,6 +3,7 @@
 //! The test binary is also the program: started again with [`AS_PROGRAM`] in its environment, its `main` is Boathook's.
 //! So controller and agent are processes that can be stopped, continued and killed, without a second binary to build.
 
+pub mod host;
 pub mod installation;
 pub mod log;
 pub mod notifications;

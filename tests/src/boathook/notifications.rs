@@ -6,10 +6,14 @@ use boathook_api::{
     pod_notification::{ErrorType, PodNotificationStatus, State},
     words::condition,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::{NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::Condition};
+use kube::{
+    Resource,
+    api::{DeleteParams, Patch, PatchParams},
+};
 use serde_json::{Value, json};
 
-use crate::{Ctx, DEADLINE};
+use crate::{Ctx, DEADLINE, watch::Watchable};
 
 /// A PodNotification of this spec.
 pub fn pod_notification(name: &str, spec: Value) -> Result<PodNotification> {
@@ -29,6 +33,13 @@ pub fn status(object: &PodNotification) -> PodNotificationStatus {
 
 pub fn state(object: &PodNotification) -> State {
     status(object).state
+}
+
+/// An error that shows it, if it did not succeed.
+pub fn succeeded(object: &PodNotification) -> Result<()> {
+    let status = status(object);
+    ensure!(status.state == State::Succeeded, "it is {:?}: {}", status.state, shown(&status));
+    Ok(())
 }
 
 /// Why it failed; an error if it has not.
@@ -79,6 +90,33 @@ impl Ctx {
     pub async fn ended(&self, name: &str) -> Result<PodNotification> {
         let ended = |object: &PodNotification| state(object).is_terminal();
         self.watch_until(DEADLINE, name, "has ended", ended).await
+    }
+
+    /// Asks for its undo, or revokes it.
+    pub async fn request_undo(&self, name: &str) -> Result<()> {
+        let asked = Patch::Merge(json!({"spec": {"undoRequested": true}}));
+        let patched = self.api::<PodNotification>().patch(name, &PatchParams::default(), &asked).await;
+        patched.map(drop).with_context(|| format!("failed to ask for the undo of `{name}`"))
+    }
+
+    /// Deletes an object, and waits until it is gone.
+    pub async fn delete_and_see_gone<K>(&self, name: &str) -> Result<()>
+    where
+        K: Watchable + Resource<Scope = NamespaceResourceScope>,
+    {
+        let deleted = self.api::<K>().delete(name, &DeleteParams::default()).await;
+        deleted.with_context(|| format!("failed to delete {} `{name}`", K::kind(&())))?;
+        self.gone::<K>(name).await
+    }
+
+    /// Waits until the object of this name is gone.
+    pub async fn gone<K>(&self, name: &str) -> Result<()>
+    where
+        K: Watchable + Resource<Scope = NamespaceResourceScope>,
+    {
+        let what = format!("{} `{name}` is gone", K::kind(&()));
+        let mut watch = self.watch::<K>("").await?;
+        watch.until(DEADLINE, &what, |seen| !seen.now.contains_key(name)).await.map(drop)
     }
 
     /// Waits until its condition `Undone` has this reason.

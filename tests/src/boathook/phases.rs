@@ -33,7 +33,14 @@ pub struct Common {
 #[derive(Clone, Copy)]
 pub struct Alone {
     pub name: &'static str,
-    pub run: fn(Ctx, Installation) -> LocalBoxFuture<'static, Result<()>>,
+    pub run: fn(Ctx, Installation, Executor) -> LocalBoxFuture<'static, Result<()>>,
+}
+
+/// What is run with one executor.
+pub struct Scenarios {
+    pub executor: Executor,
+    pub common: Vec<Common>,
+    pub alone: Vec<Alone>,
 }
 
 /// A list of [`Common`] from their functions.
@@ -53,22 +60,13 @@ macro_rules! alone {
     ($($module:ident::$name:ident),* $(,)?) => {
         vec![$($crate::boathook::phases::Alone {
             name: stringify!($name),
-            run: |ctx, installation| Box::pin($module::$name(ctx, installation)),
+            run: |ctx, installation, executor| Box::pin($module::$name(ctx, installation, executor)),
         }),*]
     };
 }
 
-/// Everything there is to run.
-pub struct Suite {
-    /// With the executor `api`.
-    pub api: Vec<Common>,
-    /// With the executor `agent`.
-    pub agent: Vec<Common>,
-    pub alone: Vec<Alone>,
-}
-
 /// The `main` of the suite. `lantern` is the program of that name, for a cluster in this process.
-pub fn main(lantern: &Path, suite: &Suite) -> ExitCode {
+pub fn main(lantern: &Path, suite: &[Scenarios]) -> ExitCode {
     // Before anything else: in a container this program becomes the container's command.
     boathook_node::container_init::run_if_asked();
     if super::is_the_program() {
@@ -83,12 +81,12 @@ pub fn main(lantern: &Path, suite: &Suite) -> ExitCode {
     }
 }
 
-fn run_all(lantern: &Path, suite: &Suite) -> Result<ExitCode> {
+fn run_all(lantern: &Path, suite: &[Scenarios]) -> Result<ExitCode> {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = arguments.test_threads.or(Some(scenario::DEFAULT_THREADS));
     let choice = Choice::of_the_environment()?;
     if arguments.list {
-        let trials = suite.names().map(|name| Trial::test(name, || Ok(()))).collect();
+        let trials = suite.iter().flat_map(Scenarios::names).map(|name| Trial::test(name, || Ok(()))).collect();
         return Ok(libtest_mimic::run(&arguments, trials).exit_code());
     }
     scenario::remember_panics();
@@ -108,12 +106,15 @@ fn run_all(lantern: &Path, suite: &Suite) -> Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-impl Suite {
-    fn names(&self) -> impl Iterator<Item = String> {
-        let of = |prefix: &'static str| move |scenario: &Common| format!("{prefix}::{}", scenario.name);
-        let alone = self.alone.iter().map(|scenario| format!("alone::{}", scenario.name));
-        self.api.iter().map(of("api")).chain(self.agent.iter().map(of("agent"))).chain(alone)
+impl Scenarios {
+    fn names(&self) -> Vec<String> {
+        let names = self.common.iter().map(|scenario| scenario.name).chain(self.alone.iter().map(|alone| alone.name));
+        names.map(|name| full_name(self.executor, name)).collect()
     }
+}
+
+fn full_name(executor: Executor, name: &str) -> String {
+    format!("{}::{name}", word(executor))
 }
 
 struct Run {
@@ -125,17 +126,21 @@ struct Run {
 
 impl Run {
     /// Whether all passed.
-    fn phases(&self, suite: &Suite) -> Result<bool> {
+    fn phases(&self, suite: &[Scenarios]) -> Result<bool> {
         std::fs::create_dir_all(&self.dir).with_context(|| format!("failed to make `{}`", self.dir.display()))?;
-        let api = self.common(Executor::Api, &suite.api)?;
-        let agent = self.common(Executor::Agent, &suite.agent)?;
-        let alone = self.alone(&suite.alone)?;
-        Ok(api && agent && alone)
+        let mut passed = true;
+        for Scenarios { executor, common, .. } in suite {
+            passed &= self.common(*executor, common)?;
+        }
+        for Scenarios { executor, alone, .. } in suite {
+            passed &= self.alone(*executor, alone)?;
+        }
+        Ok(passed)
     }
 
     /// One phase of scenarios beside one Boathook.
     fn common(&self, executor: Executor, scenarios: &[Common]) -> Result<bool> {
-        let name = |scenario: &Common| format!("{}::{}", word(executor), scenario.name);
+        let name = |scenario: &Common| full_name(executor, scenario.name);
         let Some(chosen) = self.chosen(scenarios, name) else { return Ok(true) };
         let installation = self.install(word(executor))?;
         let processes = self.runtime.block_on(start(&installation, executor))?;
@@ -151,14 +156,14 @@ impl Run {
     }
 
     /// Scenarios one after the other, each with processes of its own.
-    fn alone(&self, scenarios: &[Alone]) -> Result<bool> {
-        let name = |scenario: &Alone| format!("alone::{}", scenario.name);
+    fn alone(&self, executor: Executor, scenarios: &[Alone]) -> Result<bool> {
+        let name = |scenario: &Alone| full_name(executor, scenario.name);
         let Some(chosen) = self.chosen(scenarios, name) else { return Ok(true) };
         let mut trials = Vec::new();
         for scenario in chosen {
-            let installation = self.install(scenario.name)?;
+            let installation = self.install(&name(&scenario).replace("::", "-"))?;
             let (run, given) = (scenario.run, installation.clone());
-            trials.push(self.trial(name(&scenario), &installation, Box::new(move |ctx| run(ctx, given))));
+            trials.push(self.trial(name(&scenario), &installation, Box::new(move |ctx| run(ctx, given, executor))));
         }
         let one_by_one = Arguments { test_threads: Some(1), ..self.arguments.clone() };
         Ok(!libtest_mimic::run(&one_by_one, trials).has_failed())

@@ -10,6 +10,7 @@ use crate::{
     Ctx, DEADLINE,
     exec::exec,
     pods::{PodBuilder, is_ready, pod},
+    poll::Look,
 };
 
 /// A declared handler has this long, unless a scenario is about that: a busy machine is slow.
@@ -23,6 +24,18 @@ pub fn recorder(ctx: &Ctx, name: &str) -> PodBuilder {
 /// A line of its own for a freeze and for what takes it back.
 pub fn freezer(pod: PodBuilder) -> PodBuilder {
     pod.notifier("main", "freeze", &record("freeze")).notifier("main", "thaw", &record("thaw"))
+}
+
+/// The same pod, whose container ends when the file `log/end` is there, and is then started again.
+pub fn restartable(ctx: &Ctx, name: &str) -> PodBuilder {
+    let script = "trap 'exit 0' TERM; until [ -e log/end ]; do sleep 0.1; done; rm log/end; exit 1";
+    recorder(ctx, name).command(["sh", "-c", script])
+}
+
+/// The same pod, whose container ends when the file `log/end` is there and not before, whoever asks it to.
+pub fn stubborn(ctx: &Ctx, name: &str) -> PodBuilder {
+    let script = "trap '' TERM; until [ -e log/end ]; do sleep 0.1; done";
+    recorder(ctx, name).command(["sh", "-c", script]).grace(600)
 }
 
 /// A shell's command that records this word.
@@ -51,13 +64,40 @@ impl Ctx {
     /// Creates the pod, and waits until it is ready.
     pub async fn run_pod(&self, pod: Pod) -> Result<Pod> {
         let name = self.create(&pod).await?.name_any();
-        self.watch_until(DEADLINE, &name, "is ready", is_ready).await
+        self.ready(&name).await
+    }
+
+    pub async fn ready(&self, pod: &str) -> Result<Pod> {
+        self.watch_until(DEADLINE, pod, "is ready", is_ready).await
+    }
+
+    /// Waits until the pod's containers were started again this often, and it is ready.
+    pub async fn restarted(&self, pod: &str, times: i32) -> Result<Pod> {
+        let restarts = |pod: &Pod| {
+            let statuses = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+            statuses.map(|status| status.restart_count).sum::<i32>()
+        };
+        let what = format!("was restarted {times} times and is ready");
+        self.watch_until(DEADLINE, pod, &what, |pod| restarts(pod) == times && is_ready(pod)).await
+    }
+
+    /// Runs a line for a shell in the pod's container `main`, and returns what it printed.
+    pub async fn shell(&self, pod: &str, script: &str) -> Result<String> {
+        exec(["sh", "-c", script]).in_container(self, pod, "main").await?.success()
+    }
+
+    /// Waits until this line is among what was recorded.
+    pub async fn records(&self, pod: &str, line: &str) -> Result<()> {
+        self.poll_until(DEADLINE, &format!("`{line}` is recorded in pod `{pod}`"), async || {
+            let lines = self.recorded(pod).await?;
+            Ok(if lines.iter().any(|seen| seen == line) { Look::Done(()) } else { Look::NotYet(format!("{lines:?}")) })
+        })
+        .await
     }
 
     /// What was recorded in the pod so far, in its order.
     pub async fn recorded(&self, pod: &str) -> Result<Vec<String>> {
-        let command = exec(["sh", "-c", "cat log/lines 2>/dev/null || true"]);
-        let lines = command.in_container(self, pod, "main").await?.success().context("failed to read the record")?;
+        let lines = self.shell(pod, "cat log/lines 2>/dev/null || true").await.context("failed to read the record")?;
         Ok(lines.lines().map(str::to_owned).collect())
     }
 }
