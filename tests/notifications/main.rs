@@ -2,6 +2,7 @@
 
 mod endings;
 mod handlers;
+mod notification;
 mod undo;
 
 use std::{path::Path, process::ExitCode};
@@ -31,7 +32,22 @@ fn main() -> ExitCode {
         handlers::a_sidecar_declares_like_any_container,
         handlers::a_notifier_that_nobody_declares_is_done_at_once,
         handlers::an_undo_that_nobody_declares_keeps_the_handler_from_running,
+        notification::every_running_pod_is_told_and_those_that_come_later_too,
+        notification::pods_that_come_later_are_not_told_when_only_earlier_ones_are_meant,
+        notification::no_more_pods_are_told_at_once_than_allowed,
+        notification::a_negative_parallelism_fails_at_once,
+        notification::what_failed_and_what_succeeded_is_counted,
+        notification::a_deleted_notification_tells_nobody_more_and_takes_its_parts_along,
         undo::an_undo_runs_when_it_is_asked_for,
+        undo::an_undo_runs_when_the_notification_is_deleted,
+        undo::an_undo_runs_by_itself_when_its_time_has_come,
+        undo::a_handler_that_outlives_its_expiry_is_undone_on_time,
+        undo::an_undo_that_fails_is_tried_until_it_succeeds,
+        undo::an_undo_runs_in_a_terminating_namespace,
+        undo::an_undo_runs_in_the_new_instance_of_a_restarted_container,
+        undo::what_is_revoked_before_it_is_claimed_never_runs,
+        undo::an_undo_cannot_be_unasked_and_what_runs_cannot_be_changed,
+        undo::a_finished_notification_goes_when_its_time_is_over,
     ];
     let only_api = common![handlers::a_signal_needs_the_agent];
     let _only_agent = common![

@@ -94,9 +94,15 @@ impl Ctx {
 
     /// Asks for its undo, or revokes it.
     pub async fn request_undo(&self, name: &str) -> Result<()> {
-        let asked = Patch::Merge(json!({"spec": {"undoRequested": true}}));
-        let patched = self.api::<PodNotification>().patch(name, &PatchParams::default(), &asked).await;
-        patched.map(drop).with_context(|| format!("failed to ask for the undo of `{name}`"))
+        let asked = self.patch_spec(name, &json!({"undoRequested": true})).await;
+        asked.with_context(|| format!("failed to ask for the undo of `{name}`"))
+    }
+
+    /// Merges these fields into its spec.
+    pub async fn patch_spec(&self, name: &str, fields: &Value) -> Result<()> {
+        let patch = Patch::Merge(json!({"spec": fields}));
+        self.api::<PodNotification>().patch(name, &PatchParams::default(), &patch).await?;
+        Ok(())
     }
 
     /// Deletes an object, and waits until it is gone.

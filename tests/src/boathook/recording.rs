@@ -1,5 +1,7 @@
 //! Pods whose handlers record that they ran: each appends a line to a file that outlives the container.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use boathook_api::words::NOTIFIERS_PREFIX;
 use k8s_openapi::api::core::v1::Pod;
@@ -24,6 +26,21 @@ pub fn recorder(ctx: &Ctx, name: &str) -> PodBuilder {
 /// A line of its own for a freeze and for what takes it back.
 pub fn freezer(pod: PodBuilder) -> PodBuilder {
     pod.notifier("main", "freeze", &record("freeze")).notifier("main", "thaw", &record("thaw"))
+}
+
+/// The same, each line with the time at which it was written, by the container's own clock.
+pub fn timed_freezer(pod: PodBuilder) -> PodBuilder {
+    let record = |word: &str| format!("read now rest < /proc/uptime; echo {word} $now >> log/lines");
+    pod.notifier("main", "freeze", &record("freeze")).notifier("main", "thaw", &record("thaw"))
+}
+
+/// When the freeze and the first thaw were, of what a [`timed_freezer`] recorded.
+pub fn freezes_at(lines: &[String]) -> Result<(Duration, Duration)> {
+    let at = |word: &str| {
+        let mut times = lines.iter().filter_map(|line| line.strip_prefix(word)?.trim().parse().ok());
+        times.next().map(Duration::from_secs_f64).with_context(|| format!("no `{word}` was recorded: {lines:?}"))
+    };
+    Ok((at("freeze ")?, at("thaw ")?))
 }
 
 /// The same pod, whose container ends when the file `log/end` is there, and is then started again.
