@@ -7,7 +7,10 @@
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use kube::{Client, Config, config::KubeConfigOptions};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 
 use crate::{
     embedded::Embedded,
@@ -48,6 +51,8 @@ impl Choice {
 #[derive(Clone)]
 pub struct Cluster {
     pub config: Config,
+    /// The same, as a program of its own is told of it.
+    pub kubeconfig: Kubeconfig,
     pub client: Client,
     pub images: Images,
 }
@@ -57,20 +62,22 @@ impl Cluster {
     pub async fn connect(choice: Choice, lantern: &Path) -> Result<(Self, Option<Embedded>)> {
         match choice {
             Choice::Kubeconfig => {
-                let config = Config::from_kubeconfig(&KubeConfigOptions::default()).await.with_context(|| {
+                let kubeconfig = Kubeconfig::read().with_context(|| {
                     format!("failed to read the kubeconfig that {KUBECONFIG_VAR} names; {WHAT_TO_DO}")
                 })?;
-                Ok((Self::reach(config, images::IMPORTED).await?, None))
+                Ok((Self::reach(kubeconfig, images::IMPORTED).await?, None))
             }
             Choice::Embedded => {
                 let embedded = Embedded::start(lantern).await?;
-                let cluster = Self::reach(embedded.config().await?, images::EMBEDDED).await?;
+                let cluster = Self::reach(embedded.kubeconfig()?, images::EMBEDDED).await?;
                 Ok((cluster, Some(embedded)))
             }
         }
     }
 
-    async fn reach(config: Config, images: Images) -> Result<Self> {
+    async fn reach(kubeconfig: Kubeconfig, images: Images) -> Result<Self> {
+        let options = KubeConfigOptions::default();
+        let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &options).await?;
         let url = config.cluster_url.clone();
         let client = Client::try_from(config.clone()).with_context(|| format!("failed to make a client for {url}"))?;
         tokio::time::timeout(GREETING_DEADLINE, client.apiserver_version())
@@ -78,7 +85,7 @@ impl Cluster {
             .map_err(anyhow::Error::from)
             .and_then(|answer| Ok(answer?))
             .with_context(|| format!("the cluster at {url} does not answer; see `cargo xtask cluster status`"))?;
-        Ok(Self { config, client, images })
+        Ok(Self { config, kubeconfig, client, images })
     }
 }
 

@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use boathook::embedded::{self, Options};
-use kube::{
-    Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::{Client, config::Kubeconfig};
 
 use crate::images::lantern_archive;
 
@@ -35,9 +32,8 @@ impl Embedded {
     }
 
     /// How it is reached over its socket, by the kubeconfig that it writes for people.
-    pub async fn config(&self) -> Result<Config> {
-        let kubeconfig = Kubeconfig::read_from(self.cluster.kubeconfig())?;
-        Ok(Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?)
+    pub fn kubeconfig(&self) -> Result<Kubeconfig> {
+        Ok(Kubeconfig::read_from(self.cluster.kubeconfig())?)
     }
 
     /// A client that needs no socket.

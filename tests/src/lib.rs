@@ -5,6 +5,7 @@
 //! A scenario never sleeps to wait: it watches with a deadline, and where the API has nothing to watch it polls
 //! with one ([`Ctx::poll_until`]).
 
+pub mod boathook;
 pub mod claims;
 pub mod cluster;
 pub mod cri;

@@ -98,7 +98,7 @@ fn left_over(kind: &str, object: &DynamicObject) -> String {
 }
 
 fn generate_name(scenario: &str) -> String {
-    let stem: String = scenario.replace('_', "-").chars().take(LONGEST_STEM).collect();
+    let stem: String = scenario.replace("::", "-").replace('_', "-").chars().take(LONGEST_STEM).collect();
     format!("{}-", stem.trim_end_matches('-'))
 }
 
@@ -109,6 +109,7 @@ mod tests {
     #[test]
     fn a_namespace_is_named_after_its_scenario() {
         assert_eq!(generate_name("a_pod_answers"), "a-pod-answers-");
+        assert_eq!(generate_name("agent::a_pod_answers"), "agent-a-pod-answers-");
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::{
     api::core::v1::{
-        Container, EnvVar, EnvVarSource, HTTPGetAction, ObjectFieldSelector, PersistentVolumeClaimVolumeSource, Pod,
-        PodSpec, PodTemplateSpec, Probe, Volume, VolumeMount,
+        Container, EmptyDirVolumeSource, EnvVar, EnvVarSource, HTTPGetAction, ObjectFieldSelector,
+        PersistentVolumeClaimVolumeSource, Pod, PodSpec, PodTemplateSpec, Probe, Volume, VolumeMount,
     },
     apimachinery::pkg::{apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
 };
@@ -32,13 +32,14 @@ pub fn pod(name: &str, image: &str) -> PodBuilder {
         termination_grace_period_seconds: Some(1),
         ..PodSpec::default()
     };
-    PodBuilder { name: name.to_owned(), labels: BTreeMap::new(), container, spec }
+    PodBuilder { name: name.to_owned(), labels: BTreeMap::new(), annotations: BTreeMap::new(), container, spec }
 }
 
 #[derive(Clone)]
 pub struct PodBuilder {
     name: String,
     labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
     container: Container,
     spec: PodSpec,
 }
@@ -53,6 +54,45 @@ impl PodBuilder {
     /// Runs, does nothing, and ends at once when told to. Needs an image with a shell.
     pub fn idle(self) -> Self {
         self.command(["sh", "-c", IDLE])
+    }
+
+    pub fn annotation(mut self, key: &str, value: &str) -> Self {
+        self.annotations.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    pub(crate) fn annotation_of(&self, key: &str) -> Option<&str> {
+        self.annotations.get(key).map(String::as_str)
+    }
+
+    /// How long it is given to end when it is deleted, instead of a second.
+    pub fn grace(mut self, seconds: i64) -> Self {
+        self.spec.termination_grace_period_seconds = Some(seconds);
+        self
+    }
+
+    /// An empty volume that lives as long as the pod, in every container from now on.
+    pub fn scratch(mut self, name: &str, path: &str) -> Self {
+        let volume =
+            Volume { name: name.to_owned(), empty_dir: Some(EmptyDirVolumeSource::default()), ..Volume::default() };
+        let mount = VolumeMount { name: name.to_owned(), mount_path: path.to_owned(), ..VolumeMount::default() };
+        self.spec.volumes.get_or_insert_default().push(volume);
+        self.container.volume_mounts.get_or_insert_default().push(mount);
+        self
+    }
+
+    /// Another container beside it, like the first one as it is so far.
+    pub fn also(mut self, name: &str) -> Self {
+        self.spec.containers.push(Container { name: name.to_owned(), ..self.container.clone() });
+        self
+    }
+
+    /// A sidecar, like the first container as it is so far.
+    pub fn sidecar(mut self, name: &str) -> Self {
+        let (name, restart_policy) = (name.to_owned(), Some("Always".to_owned()));
+        let sidecar = Container { name, restart_policy, ..self.container.clone() };
+        self.spec.init_containers.get_or_insert_default().push(sidecar);
+        self
     }
 
     pub fn label(mut self, key: &str, value: &str) -> Self {
@@ -97,9 +137,11 @@ impl PodBuilder {
 
     /// The same pod as the template of a workload, which names its pods itself.
     pub fn template(mut self) -> PodTemplateSpec {
-        self.spec.containers = vec![self.container];
+        self.spec.containers.insert(0, self.container);
         let labels = Some(self.labels).filter(|labels| !labels.is_empty());
-        PodTemplateSpec { metadata: Some(ObjectMeta { labels, ..ObjectMeta::default() }), spec: Some(self.spec) }
+        let annotations = Some(self.annotations).filter(|annotations| !annotations.is_empty());
+        let metadata = ObjectMeta { labels, annotations, ..ObjectMeta::default() };
+        PodTemplateSpec { metadata: Some(metadata), spec: Some(self.spec) }
     }
 
     fn add_env(mut self, variable: EnvVar) -> Self {

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Scenarios mostly wait for the cluster, so more of them than there are cores run at once.
-const DEFAULT_THREADS: usize = 8;
+pub const DEFAULT_THREADS: usize = 8;
 
 /// Past the sum of the waits of any scenario: it stops one that waits without a deadline of its own.
 const SCENARIO_DEADLINE: Duration = Duration::from_secs(900);
@@ -80,7 +80,8 @@ fn run_all(lantern: &Path, scenarios: &[Scenario], in_process: &[Scenario]) -> R
     remember_panics();
     let runtime = Arc::new(Builder::new_multi_thread().enable_all().build()?);
     let (cluster, embedded) = runtime.block_on(Cluster::connect(choice, lantern))?;
-    let trial = |name: String, cluster: &Cluster, scenario: &Scenario| trial(name, &runtime, cluster, *scenario);
+    let trial =
+        |name: String, cluster: &Cluster, scenario: &Scenario| trial(name, &runtime, cluster, Box::new(scenario.run));
     let mut trials: Vec<_> =
         scenarios.iter().map(|scenario| trial(scenario.name.to_owned(), &cluster, scenario)).collect();
     if let Some(embedded) = &embedded {
@@ -94,31 +95,35 @@ fn run_all(lantern: &Path, scenarios: &[Scenario], in_process: &[Scenario]) -> R
     Ok(conclusion.exit_code())
 }
 
-fn trial(name: String, runtime: &Arc<Runtime>, cluster: &Cluster, scenario: Scenario) -> Trial {
-    let (runtime, cluster) = (runtime.clone(), cluster.clone());
+/// What a scenario does with what it is given.
+pub type Body = Box<dyn FnOnce(Ctx) -> LocalBoxFuture<'static, Result<()>> + Send>;
+
+/// A scenario as a trial, which runs it in a namespace of its own.
+pub fn trial(name: String, runtime: &Arc<Runtime>, cluster: &Cluster, body: Body) -> Trial {
+    let (runtime, cluster, scenario) = (runtime.clone(), cluster.clone(), name.clone());
     Trial::test(name, move || {
         RUNS_SCENARIOS.set(true);
-        runtime.block_on(run(cluster, &scenario)).map_err(|error| Failed::from(explain(&error)))
+        runtime.block_on(run(cluster, &scenario, body)).map_err(|error| Failed::from(explain(&error)))
     })
 }
 
-async fn run(cluster: Cluster, scenario: &Scenario) -> Result<()> {
+async fn run(cluster: Cluster, scenario: &str, body: Body) -> Result<()> {
     let client = cluster.client.clone();
-    let name = namespace::create(&client, scenario.name).await?;
+    let name = namespace::create(&client, scenario).await?;
     let ctx = Ctx::new(cluster, name.clone());
-    let outcome = attempt(ctx.clone(), scenario).await;
+    let outcome = attempt(ctx.clone(), body).await;
     let cleaned = ctx.remove_cluster_scoped().await;
     let destroyed = namespace::destroy(&client, &name).await;
     sum_up([outcome, cleaned, destroyed])
 }
 
 /// Runs the scenario itself; a panic or a missed deadline becomes its error.
-async fn attempt(ctx: Ctx, scenario: &Scenario) -> Result<()> {
-    let body = async {
+async fn attempt(ctx: Ctx, body: Body) -> Result<()> {
+    let scenario = async {
         namespace::usable(&ctx).await?;
-        (scenario.run)(ctx).await
+        body(ctx).await
     };
-    let bounded = tokio::time::timeout(SCENARIO_DEADLINE, body);
+    let bounded = tokio::time::timeout(SCENARIO_DEADLINE, scenario);
     match AssertUnwindSafe(bounded).catch_unwind().await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(_)) => Err(anyhow!("the scenario did not end within {SCENARIO_DEADLINE:?}")),
@@ -154,7 +159,7 @@ thread_local! {
 }
 
 /// A scenario's panic is told once, with its failure; any other as always.
-fn remember_panics() {
+pub fn remember_panics() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| match RUNS_SCENARIOS.get() {
         true => LAST_PANIC.set(Some(info.to_string())),

@@ -1,0 +1,59 @@
+//! Notifications on the cluster that the environment chooses, with both executors. See `boathook_tests::boathook`.
+
+mod endings;
+mod handlers;
+mod notification;
+mod undo;
+
+use std::{path::Path, process::ExitCode};
+
+use boathook_api::pod_notification::Executor;
+use boathook_tests::{
+    boathook::phases::{self, Scenarios},
+    common,
+};
+
+fn main() -> ExitCode {
+    let both = common![
+        endings::a_handler_that_hangs_is_ended_on_time,
+        endings::a_handler_that_ignores_term_is_ended_on_time,
+        endings::a_child_that_holds_stdout_does_not_hold_the_notification,
+        endings::a_child_in_a_session_of_its_own_is_ended_too,
+        endings::of_twenty_megabytes_of_output_the_end_is_kept,
+        endings::a_pod_deleted_in_the_middle_ends_its_handler,
+        endings::a_container_restarted_in_the_middle_ends_its_handler,
+        endings::a_missing_program_is_a_failure_with_the_runtimes_words,
+        endings::a_pod_that_is_not_there_is_not_found,
+        endings::a_pod_created_again_under_the_same_name_is_another_one,
+        handlers::a_log_level_is_changed_and_a_probe_checks_it,
+        handlers::a_database_is_locked_flushed_and_frozen_for_a_snapshot,
+        handlers::a_freeze_that_fails_in_the_middle_is_taken_back_step_by_step,
+        handlers::a_notifier_runs_where_it_is_declared_and_nowhere_else,
+        handlers::a_sidecar_declares_like_any_container,
+        handlers::a_notifier_that_nobody_declares_is_done_at_once,
+        handlers::an_undo_that_nobody_declares_keeps_the_handler_from_running,
+        notification::every_running_pod_is_told_and_those_that_come_later_too,
+        notification::pods_that_come_later_are_not_told_when_only_earlier_ones_are_meant,
+        notification::no_more_pods_are_told_at_once_than_allowed,
+        notification::a_negative_parallelism_fails_at_once,
+        notification::what_failed_and_what_succeeded_is_counted,
+        notification::a_deleted_notification_tells_nobody_more_and_takes_its_parts_along,
+        undo::an_undo_runs_when_it_is_asked_for,
+        undo::an_undo_runs_when_the_notification_is_deleted,
+        undo::an_undo_runs_by_itself_when_its_time_has_come,
+        undo::a_handler_that_outlives_its_expiry_is_undone_on_time,
+        undo::an_undo_that_fails_is_tried_until_it_succeeds,
+        undo::an_undo_runs_in_a_terminating_namespace,
+        undo::an_undo_runs_in_the_new_instance_of_a_restarted_container,
+        undo::what_is_revoked_before_it_is_claimed_never_runs,
+        undo::an_undo_cannot_be_unasked_and_what_runs_cannot_be_changed,
+        undo::a_finished_notification_goes_when_its_time_is_over,
+    ];
+    let only_api = common![handlers::a_signal_needs_the_agent];
+    let _only_agent = common![
+        handlers::a_process_without_a_shell_reloads_on_a_signal,
+        handlers::a_signal_that_would_kill_or_be_lost_is_not_sent,
+    ];
+    let suite = [Scenarios { executor: Executor::Api, common: [both.clone(), only_api].concat(), alone: vec![] }];
+    phases::main(Path::new(env!("CARGO_BIN_EXE_lantern")), &suite)
+}

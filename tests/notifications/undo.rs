@@ -1,0 +1,186 @@
+//! What takes a handler back: it runs at least once, whenever it is owed.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use boathook_api::{
+    PodNotification,
+    pod_notification::{ErrorType, Executor, State},
+    words::{UNDO_FINALIZER, reason},
+};
+use boathook_tests::{
+    Ctx, DEADLINE,
+    boathook::{
+        notifications::{error_of, state, status, succeeded, undone},
+        recording::{freezer, freezes_at, recorder, restartable, stubborn, timed_freezer},
+    },
+    watch::Change,
+};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, ResourceExt, api::DeleteParams};
+use serde_json::{Value, json};
+
+/// A freeze of pod `box`, with what takes it back.
+pub(crate) fn freeze() -> Value {
+    json!({"podName": "box", "notifier": "freeze", "undo": {"notifier": "thaw"}})
+}
+
+/// The same, which takes itself back after this long.
+pub(crate) fn freeze_for(time: Duration) -> Value {
+    json!({"podName": "box", "notifier": "freeze", "undo": {"notifier": "thaw", "afterSeconds": time.as_secs()}})
+}
+
+pub(crate) async fn an_undo_runs_when_it_is_asked_for(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_pod(freezer(recorder(&ctx, "box")).build()).await?;
+    let frozen = ctx.notify("freeze", freeze()).await?;
+    succeeded(&frozen)?;
+    assert_eq!(undone(&frozen).as_deref(), Some(reason::ARMED));
+    ensure!(frozen.finalizers().contains(&UNDO_FINALIZER.to_owned()), "nothing holds what is owed: {frozen:?}");
+    assert_eq!(ctx.recorded("box").await?, ["freeze"]);
+
+    let name = frozen.name_any();
+    ctx.request_undo(&name).await?;
+    let undone = ctx.undone(&name, reason::UNDO_SUCCEEDED).await?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    assert_eq!(state(&undone), State::Succeeded);
+    let held = |object: &PodNotification| !object.finalizers().is_empty();
+    ctx.watch_until(DEADLINE, &name, "is held by nothing", |object| !held(object)).await.map(drop)
+}
+
+pub(crate) async fn an_undo_runs_when_the_notification_is_deleted(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_pod(freezer(recorder(&ctx, "box")).build()).await?;
+    let frozen = ctx.notify("freeze", freeze()).await?;
+    succeeded(&frozen)?;
+    ctx.delete_and_see_gone::<PodNotification>(&frozen.name_any()).await?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    Ok(())
+}
+
+pub(crate) async fn an_undo_runs_by_itself_when_its_time_has_come(ctx: Ctx, _: Executor) -> Result<()> {
+    const TIME: Duration = Duration::from_secs(3);
+    ctx.run_pod(timed_freezer(recorder(&ctx, "box")).build()).await?;
+    let frozen = ctx.notify("freeze", freeze_for(TIME)).await?;
+    succeeded(&frozen)?;
+    ctx.undone(&frozen.name_any(), reason::UNDO_SUCCEEDED).await?;
+    let (freeze, thaw) = freezes_at(&ctx.recorded("box").await?)?;
+    let thawed_after = thaw.saturating_sub(freeze);
+    // The freeze is recorded a moment after the claim, from which the time counts.
+    ensure!(thawed_after + Duration::from_secs(1) >= TIME, "thawed early, after {thawed_after:?}");
+    ensure!(thawed_after <= TIME + Duration::from_secs(1), "thawed late, after {thawed_after:?}");
+    Ok(())
+}
+
+/// A handler that is still running when it is to be taken back is taken back too, and never called a success.
+pub(crate) async fn a_handler_that_outlives_its_expiry_is_undone_on_time(ctx: Ctx, executor: Executor) -> Result<()> {
+    const TIME: Duration = Duration::from_secs(2);
+    let slow = "read now rest < /proc/uptime; echo freeze $now >> log/lines; sleep 8";
+    ctx.run_pod(timed_freezer(recorder(&ctx, "box")).notifier("main", "slow", slow).build()).await?;
+    let undo = json!({"notifier": "thaw", "afterSeconds": TIME.as_secs()});
+    let spec = json!({"podName": "box", "notifier": "slow", "undo": undo});
+    let ended = ctx.notify("slow", spec).await?;
+    if executor == Executor::Agent {
+        // It ends what still runs. Through the API server nothing can be ended: there the handler runs to its end.
+        error_of(&ended)?;
+    }
+    ctx.undone(&ended.name_any(), reason::UNDO_SUCCEEDED).await?;
+    let lines = ctx.recorded("box").await?;
+    let (freeze, thaw) = freezes_at(&lines)?;
+    let thawed_after = thaw.saturating_sub(freeze);
+    ensure!(thawed_after <= TIME + Duration::from_secs(1), "thawed late, after {thawed_after:?}");
+    if executor == Executor::Api {
+        // What the handler did after the first undo is taken back by another.
+        ensure!(lines.len() == 3 && lines[2].starts_with("thaw "), "{lines:?}");
+    }
+    Ok(())
+}
+
+pub(crate) async fn an_undo_that_fails_is_tried_until_it_succeeds(ctx: Ctx, _: Executor) -> Result<()> {
+    let pod =
+        freezer(recorder(&ctx, "box")).notifier("main", "stuck", "test -e log/loose && echo loosened >> log/lines");
+    ctx.run_pod(pod.build()).await?;
+    let undo = json!({"notifier": "stuck", "timeoutSeconds": 1});
+    let frozen = ctx.notify("freeze", json!({"podName": "box", "notifier": "freeze", "undo": undo})).await?;
+    succeeded(&frozen)?;
+    ctx.request_undo(&frozen.name_any()).await?;
+    let failed = ctx.undone(&frozen.name_any(), reason::UNDO_FAILED).await?;
+    ensure!(!failed.finalizers().is_empty(), "it was let go with its undo owed");
+    ctx.shell("box", "touch log/loose").await?;
+    ctx.undone(&frozen.name_any(), reason::UNDO_SUCCEEDED).await?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "loosened"]);
+    Ok(())
+}
+
+/// Nothing can be created there any more: the undo needs nothing to be.
+pub(crate) async fn an_undo_runs_in_a_terminating_namespace(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_pod(freezer(stubborn(&ctx, "box")).build()).await?;
+    let frozen = ctx.notify("freeze", freeze()).await?;
+    succeeded(&frozen)?;
+    let name = frozen.name_any();
+    let mut watch = ctx.watch::<PodNotification>("").await?;
+    Api::<Namespace>::all(ctx.client()).delete(ctx.namespace(), &DeleteParams::default()).await?;
+    let seen = watch.until(DEADLINE, "the notification is gone", |seen| seen.now.is_empty()).await?;
+    let last = seen.history()?.iter().rev().find_map(|change| match change {
+        Change::Is(object) if object.name_any() == name => Some(undone(object)),
+        Change::Is(_) | Change::Gone(_) => None,
+    });
+    assert_eq!(last.flatten().as_deref(), Some(reason::UNDO_SUCCEEDED));
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    ctx.shell("box", "touch log/end").await.map(drop)
+}
+
+/// A frozen filesystem outlives the process that froze it.
+pub(crate) async fn an_undo_runs_in_the_new_instance_of_a_restarted_container(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_pod(freezer(restartable(&ctx, "box")).build()).await?;
+    let frozen = ctx.notify("freeze", freeze()).await?;
+    succeeded(&frozen)?;
+    ctx.shell("box", "touch log/end").await?;
+    ctx.restarted("box", 1).await?;
+    ctx.request_undo(&frozen.name_any()).await?;
+    let undone = ctx.undone(&frozen.name_any(), reason::UNDO_SUCCEEDED).await?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    let part = status(&undone).containers.into_iter().next().context("it ran in no container")?;
+    let in_which = part.undo.and_then(|undo| undo.container_id).context("the undo does not say where it ran")?;
+    ensure!(part.container_id.is_some_and(|first| first != in_which), "the undo ran in a container that had ended");
+    Ok(())
+}
+
+pub(crate) async fn what_is_revoked_before_it_is_claimed_never_runs(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_pod(freezer(recorder(&ctx, "box")).build()).await?;
+    let mut spec = freeze();
+    spec["undoRequested"] = true.into();
+    let revoked = ctx.notify("freeze", spec).await?;
+    let (kind, message) = error_of(&revoked)?;
+    assert_eq!(kind, ErrorType::Revoked, "{message}");
+    ctx.delete_and_see_gone::<PodNotification>(&revoked.name_any()).await?;
+    assert_eq!(ctx.recorded("box").await?, [""; 0]);
+    Ok(())
+}
+
+pub(crate) async fn an_undo_cannot_be_unasked_and_what_runs_cannot_be_changed(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_pod(freezer(recorder(&ctx, "box")).build()).await?;
+    let frozen = ctx.notify("freeze", freeze()).await?;
+    let name = frozen.name_any();
+    ctx.request_undo(&name).await?;
+    for (change, words) in [
+        (json!({"undoRequested": false}), "cannot be taken back"),
+        (json!({"notifier": "thaw"}), "can be changed"),
+        (json!({"undo": {"notifier": "freeze"}}), "can be changed"),
+    ] {
+        let refused = ctx.patch_spec(&name, &change).await.err().context("the change was not refused")?;
+        ensure!(format!("{refused:#}").contains(words), "{change}: {refused:#}");
+    }
+    ctx.undone(&name, reason::UNDO_SUCCEEDED).await.map(drop)
+}
+
+/// It is deleted when its time after the end is over, and not before its undo is done.
+pub(crate) async fn a_finished_notification_goes_when_its_time_is_over(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_pod(freezer(recorder(&ctx, "box")).build()).await?;
+    let mut spec = freeze();
+    spec["ttlSecondsAfterFinished"] = 0.into();
+    let name = ctx.begin("freeze", spec).await?;
+    succeeded(&ctx.ended(&name).await?)?;
+    ctx.request_undo(&name).await?;
+    ctx.gone::<PodNotification>(&name).await?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! One process of Boathook: started, waited for, stopped in order, or stopped, continued and killed without any.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child, Command};
+
+use super::{AS_PROGRAM, log::Log};
+use crate::DEADLINE;
+
+/// Past the 30 s that a process is given to let what runs there end.
+const STOP_DEADLINE: Duration = Duration::from_secs(60);
+
+/// What to start.
+pub struct Program {
+    /// For people, and for the log's name.
+    pub name: String,
+    pub arguments: Vec<String>,
+    pub log: PathBuf,
+    /// The network namespace to start it in; absent: this process' own.
+    pub network: Option<PathBuf>,
+}
+
+/// A running process. Dropped, it is killed.
+pub struct Process {
+    name: String,
+    child: Child,
+    log: Log,
+}
+
+impl Process {
+    pub fn start(program: Program) -> Result<Self> {
+        let Program { name, arguments, log, network } = program;
+        let executable = std::env::current_exe().context("failed to find this program")?;
+        let mut command = match &network {
+            Some(network) => entering(network, &executable),
+            None => Command::new(executable),
+        };
+        command.args(arguments).env(AS_PROGRAM, "1").kill_on_drop(true);
+        // Without a deadline in words of its own a process must not wait for its terminal.
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("failed to start the {name}"))?;
+        let log = Log::new(log)?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        tokio::spawn(log.clone().keep(stdout.context("the process has no stdout")?));
+        tokio::spawn(log.clone().keep(stderr.context("the process has no stderr")?));
+        Ok(Self { name, child, log })
+    }
+
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Waits until it has said this line, lately.
+    pub async fn says(&mut self, line: &str) -> Result<()> {
+        let log = self.log.clone();
+        let waited = tokio::select! {
+            () = log.says(line) => return Ok(()),
+            ended = self.child.wait() => format!("it ended with {}", ended?),
+            () = tokio::time::sleep(DEADLINE) => format!("waited {DEADLINE:?} in vain"),
+        };
+        bail!("the {} never said `{line}`: {waited}\n{}", self.name, log.tail())
+    }
+
+    /// Asks it to end, and waits until it has: with 0.
+    pub async fn stop(mut self) -> Result<()> {
+        self.signal(Signal::TERM)?;
+        let ended = self.ended(STOP_DEADLINE).await?;
+        ensure!(ended.success(), "the {} ended with {ended}\n{}", self.name, self.log.tail());
+        Ok(())
+    }
+
+    /// Kills it where it stands.
+    pub async fn kill(mut self) -> Result<()> {
+        self.signal(Signal::KILL)?;
+        self.ended(DEADLINE).await.map(drop)
+    }
+
+    /// Stops it where it stands, until [`Process::resume`].
+    pub fn pause(&self) -> Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    pub fn resume(&self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let gone = || anyhow!("the {} has ended by itself\n{}", self.name, self.log.tail());
+        let pid = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)).with_context(gone)?;
+        kill_process(pid, signal).with_context(|| format!("failed to signal the {}", self.name))
+    }
+
+    async fn ended(&mut self, deadline: Duration) -> Result<ExitStatus> {
+        match tokio::time::timeout(deadline, self.child.wait()).await {
+            Ok(ended) => Ok(ended?),
+            Err(_) => bail!("the {} did not end within {deadline:?}\n{}", self.name, self.log.tail()),
+        }
+    }
+}
+
+/// `nsenter` becomes the program, so its process id is the program's.
+fn entering(network: &Path, executable: &Path) -> Command {
+    let mut command = Command::new("nsenter");
+    command.arg(format!("--net={}", network.display())).arg(executable);
+    command
+}
