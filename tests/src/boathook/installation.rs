@@ -63,7 +63,7 @@ impl Installation {
     /// Takes the lease away from a process that is known to be dead: its successor need not wait until it expires.
     pub async fn bury_leader(&self) -> Result<()> {
         let leases: Api<Lease> = Api::namespaced(self.cluster.client.clone(), boathook_install::NAMESPACE);
-        match leases.delete(boathook_runtime::lease::NAME, &DeleteParams::default()).await {
+        match leases.delete(boathook_api::words::LEASE, &DeleteParams::default()).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
             outcome => outcome.map(drop).context("failed to take the lease away"),
         }
