@@ -2,9 +2,11 @@
 
 mod access;
 mod accounts;
+mod actions;
 mod admission;
 mod cri;
 mod deployments;
+mod endings;
 mod exec;
 mod images;
 mod kube_runtime;
@@ -12,6 +14,7 @@ mod malformed;
 mod notification_rules;
 mod pods;
 mod services;
+mod signals;
 mod snapshots;
 
 use std::{path::Path, process::ExitCode};
@@ -24,6 +27,13 @@ fn main() -> ExitCode {
         accounts::a_pod_finds_a_token_by_which_the_api_server_knows_it,
         accounts::a_pod_is_told_where_the_api_server_is,
         accounts::a_pod_of_an_account_that_is_not_there_is_forbidden,
+        actions::a_handler_ends_as_its_command_does,
+        actions::of_twenty_megabytes_the_end_is_told,
+        actions::what_fails_is_tried_again_while_there_is_time,
+        actions::a_pod_made_again_under_the_same_name_is_left_alone,
+        actions::a_container_that_ends_meanwhile_ends_its_handler,
+        actions::a_probe_decides_whether_a_handler_has_done_its_work,
+        actions::a_pod_is_asked_by_http_and_tcp_at_a_port_by_its_name,
         admission::a_mutating_webhook_on_the_host_changes_what_it_selects,
         admission::a_validating_webhook_on_the_host_denies_in_its_own_words,
         cri::a_container_and_its_process_are_found_by_the_pods_uid,
@@ -33,6 +43,11 @@ fn main() -> ExitCode {
         deployments::a_rolling_update_keeps_enough_pods_available,
         deployments::a_recreated_deployment_never_runs_two_templates_at_once,
         deployments::an_undone_rollout_uses_its_old_replica_set_again,
+        endings::nothing_is_left_of_a_handler_that_was_ended_on_its_node,
+        endings::through_the_api_server_an_endless_handler_is_left_on_time_and_told_of,
+        endings::a_cancelled_handler_has_an_unknown_outcome,
+        endings::what_a_successful_handler_leaves_behind_stays,
+        endings::a_handler_in_an_image_without_a_shell_ends_too,
         exec::a_stream_cut_in_the_middle_has_no_status,
         images::an_image_without_a_shell_runs_and_is_executed_in,
         kube_runtime::a_watcher_goes_on_where_its_connection_was_cut,
@@ -57,6 +72,8 @@ fn main() -> ExitCode {
         pods::a_container_runs_as_the_user_it_names_and_else_the_pods,
         pods::a_sub_path_is_a_part_of_its_volume,
         services::a_service_reaches_its_pod,
+        signals::a_process_in_an_image_without_a_shell_is_told_to_reload,
+        signals::a_signal_that_nobody_handles_is_not_sent,
         snapshots::a_claim_is_snapshotted_and_restored_byte_for_byte,
     ];
     let also_in_process = scenarios![

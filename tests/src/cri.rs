@@ -1,6 +1,6 @@
 //! The container runtime behind a pod: scenarios run on the machine of the node, so its socket can be asked directly.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use boathook_cri::RuntimeServiceClient;
@@ -16,10 +16,15 @@ const SOCKET: &str = "kubeadm.alpha.kubernetes.io/cri-socket";
 impl Ctx {
     /// A client of the container runtime of this pod's node.
     pub async fn runtime_of(&self, pod: &Pod) -> Result<RuntimeServiceClient<Channel>> {
+        Ok(boathook_cri::client(&self.cri_socket(pod).await?))
+    }
+
+    /// Where that runtime listens.
+    pub async fn cri_socket(&self, pod: &Pod) -> Result<PathBuf> {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).context("the pod has no node")?;
         let node = Api::<Node>::all(self.client()).get(node).await?;
         let socket = node.annotations().get(SOCKET).and_then(|value| value.strip_prefix("unix://"));
         let socket = socket.with_context(|| format!("node `{}` has no annotation `{SOCKET}`", node.name_any()))?;
-        Ok(boathook_cri::client(Path::new(socket)))
+        Ok(PathBuf::from(socket))
     }
 }

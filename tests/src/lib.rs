@@ -17,6 +17,7 @@ pub mod exec;
 pub mod images;
 pub mod logs;
 pub mod namespace;
+pub mod node;
 pub mod pods;
 pub mod poll;
 pub mod relay;
@@ -25,6 +26,7 @@ pub mod scenario;
 pub mod snapshots;
 pub mod watch;
 pub mod webhook;
+pub mod work;
 
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! The probe after a handler: asked until it passes, or the notifier's time is over.
 
+use std::time::Duration;
+
 use boathook_api::{Probe, pod_notification::ErrorType};
 
 use crate::{
@@ -20,19 +22,22 @@ pub(crate) async fn ask(place: &Place, target: &Target, probe: &Probe, until: &U
         Ok(action) => action,
         Err(wrong) => return Verdict::Failed(Attempt::failed(ErrorType::ProbeFailed, format!("probe: {wrong}"))),
     };
-    let mut last = "it was never asked".to_owned();
+    let mut last = None;
     let mut passed_in_a_row = 0;
     let mut pause = probe.initial_delay();
     loop {
         if let Err(stop) = until.pause(pause).await {
-            return Verdict::Failed(given_up(stop, &last, until));
+            return Verdict::Failed(given_up(stop, last, until));
         }
         let attempt = place.attempt(target, &action.deed, &until.at_most(action.timeout)).await;
         match attempt.outcome {
             Outcome::Succeeded => passed_in_a_row += 1,
             Outcome::Failed(failure) | Outcome::Unknown(failure) => {
                 passed_in_a_row = 0;
-                last = failure.message;
+                // A try that the end cut short says less than the one before.
+                if until.has_time_after(Duration::ZERO) || last.is_none() {
+                    last = Some(failure.message);
+                }
             }
         }
         if passed_in_a_row >= probe.success_threshold {
@@ -40,14 +45,16 @@ pub(crate) async fn ask(place: &Place, target: &Target, probe: &Probe, until: &U
         }
         if attempt.process_may_remain {
             // Asking again would leave one more behind.
-            let failed = Attempt::failed(ErrorType::ProbeFailed, format!("the probe cannot be asked again: {last}"));
+            let message = format!("the probe is not asked again: {}", last.unwrap_or_default());
+            let failed = Attempt::failed(ErrorType::ProbeFailed, message);
             return Verdict::Failed(Attempt { process_may_remain: true, ..failed });
         }
         pause = probe.period();
     }
 }
 
-fn given_up(stop: Stop, last: &str, until: &Until) -> Attempt {
+fn given_up(stop: Stop, last: Option<String>, until: &Until) -> Attempt {
+    let last = last.unwrap_or_else(|| "it had not been asked".to_owned());
     match stop {
         Stop::TimeOver => {
             let message = format!("the probe did not pass within {:?}; the last time: {last}", until.limit());

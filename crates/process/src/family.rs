@@ -1,7 +1,7 @@
 //! Who came of one process, as looks at `/proc` show it. Pure.
 //!
-//! One look finds its session and its descendants. Whoever left both between two looks is found only by a mark, or by a
-//! cgroup: that is the tree's to add.
+//! One look finds its session and its descendants. Whoever left both between two looks is found only by what it took
+//! along, or by a cgroup: that is the tree's to add.
 
 use std::collections::BTreeSet;
 
@@ -17,6 +17,10 @@ pub(crate) struct Family {
 impl Family {
     pub(crate) fn of(first: Identity) -> Self {
         Self { first, known: [first].into() }
+    }
+
+    pub(crate) fn knows(&self, one: &Identity) -> bool {
+        self.known.contains(one)
     }
 
     pub(crate) fn add(&mut self, others: impl IntoIterator<Item = Identity>) {

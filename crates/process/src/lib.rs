@@ -2,14 +2,15 @@
 //!
 //! A process is known by its number and the time it started ([`Identity`]), and signalled through a descriptor that is
 //! checked against both: a number that was given to another process meanwhile never gets what was meant for the first.
-//! [`Tree`] is everything that came of one process, as far as it can be known: by its cgroup if it was given one, else by
-//! session, descent and a mark in the environment.
+//! [`Tree`] is everything that came of one process, as far as it can be known: by its cgroup if it was given one; else by
+//! session, descent, the pipes it prints into, and a mark in the environment.
 
 mod cgroup;
 mod dispositions;
 mod family;
 mod handle;
 mod inspect;
+mod outputs;
 mod snapshot;
 mod tree;
 

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use snafu::{ResultExt, Snafu};
 use tokio::time::{Instant, sleep};
 
-use crate::{Cgroup, Handle, Identity, Process, carries, family::Family, pid_namespace, processes};
+use crate::{Cgroup, Handle, Identity, Process, carries, family::Family, outputs::Outputs, pid_namespace, processes};
 
 /// How long whoever handles TERM is given.
 const GRACE: Duration = Duration::from_millis(500);
@@ -18,7 +18,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub struct Tree {
     family: Family,
+    first: Identity,
+    /// Who started the first: it is not of the tree, though it may have all that its members are known by.
+    parent: Option<i32>,
     namespace: String,
+    outputs: Outputs,
     /// A variable that only they have in their environment.
     mark: Option<String>,
     cgroup: Option<Cgroup>,
@@ -38,7 +42,9 @@ pub enum Remaining {
 impl Tree {
     /// Whatever comes of this process, in its pid namespace. `mark` is `NAME=value`.
     pub fn of(first: Identity, mark: Option<String>, cgroup: Option<Cgroup>) -> io::Result<Self> {
-        Ok(Self { family: Family::of(first), namespace: pid_namespace(first.pid)?, mark, cgroup })
+        let (family, namespace) = (Family::of(first), pid_namespace(first.pid)?);
+        let (parent, outputs) = (Process::of(first.pid).map(|process| process.parent), Outputs::of(first.pid));
+        Ok(Self { family, first, parent, namespace, outputs, mark, cgroup })
     }
 
     /// Looks who is there now. The more often, the fewer get away from a tree without a cgroup.
@@ -55,11 +61,17 @@ impl Tree {
         Ok(all)
     }
 
-    /// Those that are found by their mark alone: whoever left session and parent between two looks.
-    fn look_for_marks(&mut self, all: &[Process]) {
-        let Some(mark) = &self.mark else { return };
-        let marked = all.iter().map(|process| process.identity).filter(|identity| carries(identity.pid, mark));
-        self.family.add(marked.filter(|identity| is_in(identity.pid, &self.namespace)));
+    /// Those that left session and parent between two looks: found by what they took along.
+    fn look_for_strays(&mut self, all: &[Process]) {
+        let others = all.iter().map(|process| process.identity).filter(|identity| {
+            identity.started >= self.first.started && Some(identity.pid) != self.parent && !self.family.knows(identity)
+        });
+        let marked = |pid| self.mark.as_ref().is_some_and(|mark| carries(pid, mark));
+        let strays = others.filter(|Identity { pid, .. }| {
+            is_in(*pid, &self.namespace) && (marked(*pid) || self.outputs.are_held_by(*pid))
+        });
+        let strays: Vec<Identity> = strays.collect();
+        self.family.add(strays);
     }
 
     /// Lets them be, but for the cgroup they were in.
@@ -116,8 +128,8 @@ impl Tree {
 
     fn alive(&mut self) -> Result<Vec<Identity>, Remaining> {
         let all = self.look().context(UnseenSnafu)?;
-        self.look_for_marks(&all);
-        // Descendants of those that were found by their mark.
+        self.look_for_strays(&all);
+        // Their descendants.
         self.family.observe(&all, |pid| is_in(pid, &self.namespace));
         Ok(self.family.alive(&all))
     }
@@ -222,6 +234,25 @@ mod tests {
         tree.end().await.unwrap();
         assert_eq!(sleepers(&seconds), []);
         assert_eq!(find_by_argument(&seconds).unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_daemon_without_its_environment_is_found_by_the_pipe_that_it_holds() {
+        let seconds = unique(6);
+        let script = format!("(setsid env -i sleep {seconds} &) ; exec sleep {seconds}");
+        let mut command = Command::new("sh");
+        let child = command.args(["-c", &script]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = Killed(child);
+        let first = Process::of(i32::try_from(child.0.id()).unwrap()).unwrap().identity;
+        let tree = Tree::of(first, None, None).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while sleepers(&seconds).len() != 2 {
+            assert!(Instant::now() < deadline);
+            tokio::task::yield_now().await;
+        }
+        tree.end().await.unwrap();
+        child.wait();
+        assert_eq!(sleepers(&seconds), []);
     }
 
     #[tokio::test]

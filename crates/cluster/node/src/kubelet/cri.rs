@@ -31,6 +31,9 @@ const KEPT_OUTPUT: usize = 16 << 20;
 /// How long the streams of an exec can be fetched.
 const TOKEN_LIFE: Duration = Duration::from_secs(60);
 
+/// The annotation of a container that names its ports.
+const PORTS: &str = "io.kubernetes.container.ports";
+
 type Labels = HashMap<String, String>;
 type Answer<T> = Result<Response<T>, Status>;
 
@@ -229,6 +232,14 @@ impl Sandbox {
         }
     }
 
+    /// A container's ports, as a kubelet tells them to its runtime.
+    fn ports_of(&self, container: &str) -> Labels {
+        let spec = self.pod.spec.iter();
+        let mut all = spec.flat_map(|spec| spec.containers.iter().chain(spec.init_containers.iter().flatten()));
+        let ports = all.find(|spec| spec.name == container).and_then(|spec| spec.ports.as_ref());
+        ports.map(|ports| (PORTS.to_owned(), json!(ports).to_string())).into_iter().collect()
+    }
+
     fn pod_labels(&self) -> Labels {
         let (namespace, name) = self.pod.namespaced_name();
         let values = [
@@ -261,7 +272,7 @@ impl Live {
             state: self.state().into(),
             created_at: nanoseconds(self.container.running.started),
             labels,
-            annotations: Labels::new(),
+            annotations: sandbox.ports_of(&self.status.name),
         }
     }
 }
