@@ -136,8 +136,9 @@ fn state_of(child: &PodNotification) -> State {
 fn child(object: &Notification, pod: &Pod) -> PodNotification {
     let name = object.name_any();
     let digest = digest(&[object.uid().unwrap_or_default().as_str(), &pod.uid]);
-    // Names are at most 253 bytes long, and ASCII.
-    let name = format!("{name:.230}-{digest:016x}");
+    // Names are ASCII, at most 253 bytes long, and no part of one ends with a dot or a dash.
+    let start: String = name.chars().take(230).collect();
+    let name = format!("{}-{digest:016x}", start.trim_end_matches(['.', '-']));
     let spec = PodNotificationSpec {
         pod_name: pod.name.clone(),
         pod_uid: Some(pod.uid.clone()),
