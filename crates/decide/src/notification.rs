@@ -24,7 +24,9 @@ pub struct Observed<'a> {
     pub enabled: bool,
     /// The pods that the selector finds, or what is wrong with the selector.
     pub pods: Result<Vec<Pod>, String>,
-    /// The PodNotifications that this object owns.
+    /// The PodNotifications that this object owns. They may be seen as they were a moment ago, but none that was made may
+    /// be missing: neither one of this process (which knows of it before its watch does), nor one of the leader before
+    /// it. Otherwise too many pods are told at once, and the object is complete too soon.
     pub children: Vec<PodNotification>,
 }
 
@@ -40,7 +42,7 @@ pub struct Pod {
 /// What to do, in this order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// One that is there already is as good.
+    /// One that is there already is as good. Only while this process leads, which is asked again right before.
     CreateChild(Box<PodNotification>),
     WriteStatus(Box<NotificationStatus>),
 }
