@@ -24,7 +24,9 @@ pub struct Observed<'a> {
     pub enabled: bool,
     /// The pods that the selector finds, or what is wrong with the selector.
     pub pods: Result<Vec<Pod>, String>,
-    /// The PodNotifications that this object owns.
+    /// The PodNotifications that this object owns. They may be seen as they were a moment ago, but none that was made may
+    /// be missing: neither one of this process (which knows of it before its watch does), nor one of the leader before
+    /// it. Otherwise too many pods are told at once, and the object is complete too soon.
     pub children: Vec<PodNotification>,
 }
 
@@ -40,7 +42,7 @@ pub struct Pod {
 /// What to do, in this order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// One that is there already is as good.
+    /// One that is there already is as good. Only while this process leads, which is asked again right before.
     CreateChild(Box<PodNotification>),
     WriteStatus(Box<NotificationStatus>),
 }
@@ -136,8 +138,9 @@ fn state_of(child: &PodNotification) -> State {
 fn child(object: &Notification, pod: &Pod) -> PodNotification {
     let name = object.name_any();
     let digest = digest(&[object.uid().unwrap_or_default().as_str(), &pod.uid]);
-    // Names are at most 253 bytes long, and ASCII.
-    let name = format!("{name:.230}-{digest:016x}");
+    // Names are ASCII, at most 253 bytes long, and no part of one ends with a dot or a dash.
+    let start: String = name.chars().take(230).collect();
+    let name = format!("{}-{digest:016x}", start.trim_end_matches(['.', '-']));
     let spec = PodNotificationSpec {
         pod_name: pod.name.clone(),
         pod_uid: Some(pod.uid.clone()),

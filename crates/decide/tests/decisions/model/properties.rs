@@ -42,9 +42,8 @@ fn play(plan: Plan, steps: Vec<Step>) {
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
-        cases: std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(2_000),
         max_shrink_iters: 20_000,
-        ..ProptestConfig::default()
+        ..ProptestConfig::with_cases(crate::cases(2_000))
     })]
 
     #[test]
