@@ -87,7 +87,7 @@ impl Walk {
         match (old, new) {
             (None, _) => self.comparison.added.insert(&self.path),
             (_, None) => self.comparison.removed.insert(&self.path),
-            (Some(old), Some(new)) if old != new => self.comparison.modified.insert(&self.path),
+            (Some(old), Some(new)) if !same(old, new) => self.comparison.modified.insert(&self.path),
             (Some(_), Some(_)) => {}
         }
         true
@@ -134,5 +134,35 @@ impl Walk {
             }
             self.path.pop();
         }
+    }
+}
+
+/// Whether two values are the same: a whole number is, however it is written.
+fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) if one.is_f64() != other.is_f64() => one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let matches = |(key, value): (&String, &Value)| other.get(key).is_some_and(|other| same(value, other));
+            one.len() == other.len() && one.iter().all(matches)
+        }
+        (one, other) => one == other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_whole_number_is_the_same_however_it_is_written() {
+        assert!(same(&json!([{"minimum": 1.0}]), &json!([{"minimum": 1}])));
+        assert!(!same(&json!({"minimum": 1.5}), &json!({"minimum": 1})));
+        assert!(!same(&json!([1]), &json!([1, 1])) && !same(&json!({"a": 1}), &json!({"b": 1})));
+        assert!(!same(&json!(1), &json!("1")));
     }
 }
