@@ -65,12 +65,13 @@ impl Call {
         let view = self.api.store.view();
         let mut items = Vec::new();
         for (key, stored) in view.list(&self.prefix(), None, None) {
-            if !selector.matches(&stored.object) {
+            let shown = self.resource.shown_shared(&stored.object);
+            if !selector.matches(&shown) {
                 continue;
             }
             match self.remove(key, &options).await {
                 // Shown as they were.
-                Ok(_) => items.push(stored.object.clone()),
+                Ok(_) => items.push(shown),
                 // Somebody else was faster: it is gone, which is what was asked for.
                 Err(status) if status.code == 404 => {}
                 Err(status) => return Err(status),

@@ -451,6 +451,9 @@ impl Call {
             errors.extend(version.validate(new, old, self.target.subresource == "status"));
         }
         (self.resource.behaviour.validate)(new, &mut errors);
+        if old.is_none() {
+            (self.resource.behaviour.validate_new)(new, &mut errors);
+        }
         if let Some(old) = old {
             for pointer in self.resource.behaviour.immutable {
                 let (before, after) = (old.pointer(pointer), new.pointer(pointer));
@@ -494,7 +497,7 @@ impl Call {
     }
 
     fn invalid(&self, name: &str, errors: &[FieldError]) -> Status {
-        Status::invalid(&self.resource.group, &self.resource.kind, name, errors)
+        Status::invalid(self.resource.stored_group(), &self.resource.kind, name, errors)
     }
 
     pub(super) fn track(&self, live: Option<&Value>, new: &mut Value, part: Part) {

@@ -33,6 +33,7 @@ pub fn apply(
         let before = Writer { manager: BEFORE_FIRST_APPLY, ..*writer };
         note_changes(tracked.blank, live, &mut managed, &before, tracked);
     }
+    managed::forget_other_groups(&mut managed, tracked.api_version);
     let mut live = live.cloned().unwrap_or_else(|| Value::Object(Map::new()));
     managed::strip(&mut live);
     validate(applied, Place::root(tracked.schema)).map_err(|mistakes| untypable(applied, &mistakes))?;

@@ -110,6 +110,12 @@ fn encode_entry(owner: &Owner, owned: &Owned) -> Value {
     entry
 }
 
+/// Kubernetes keeps no account of who owns what through another group.
+pub(super) fn forget_other_groups(managed: &mut Managed, api_version: &str) {
+    let group = |api_version: &str| api_version.rsplit_once('/').map(|(group, _)| group.to_owned());
+    managed.retain(|_, owned| group(&owned.api_version) == group(api_version));
+}
+
 /// Takes the managed fields out of an object: they are never owned themselves.
 pub(super) fn strip(object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -22,6 +22,7 @@ pub fn track_update(live: Option<&Value>, new: &mut Value, writer: &Writer<'_>, 
     if live.is_some() && managed.is_empty() {
         return;
     }
+    managed::forget_other_groups(&mut managed, tracked.api_version);
     note_changes(live.unwrap_or(tracked.blank), new, &mut managed, writer, tracked);
     managed::encode(&managed, new);
 }

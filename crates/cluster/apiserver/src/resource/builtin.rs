@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{ALL_VERBS, Behaviour, CUSTOM_VERBS, NameRule, Resource, Review, STATUS_VERBS, ScalePaths};
+use super::{ALL_VERBS, Behaviour, CUSTOM_VERBS, Conversion, NameRule, Resource, Review, STATUS_VERBS, ScalePaths};
 use crate::definitions;
 use crate::discovery::{Served, Subresource};
 use crate::schema;
 use crate::selector::SelectableFields;
-use crate::strategy::{self, claim, data, deployment, not_honoured, pod, rbac, service, webhooks};
+use crate::strategy::{self, claim, data, deployment, event, not_honoured, pod, rbac, service, webhooks};
 use crate::table::Printer;
 
 /// One row: names, place, and the behaviour that the schema does not say.
@@ -29,6 +29,7 @@ const PLAIN: Behaviour = Behaviour {
     default: strategy::nothing_to_default,
     begin: strategy::nothing_to_default,
     validate: strategy::nothing_to_validate,
+    validate_new: strategy::nothing_to_validate,
     not_honoured: strategy::nothing_to_tell,
     changes: strategy::may_change,
     immutable: &[],
@@ -39,6 +40,7 @@ const PLAIN: Behaviour = Behaviour {
     has_account: false,
     needs_version: false,
     graceful: false,
+    core: None,
 };
 pub(super) const COUNTED: Behaviour = Behaviour { generation: true, ..PLAIN };
 
@@ -89,7 +91,7 @@ const ROWS: &[Row] = &[
         ..PLAIN
     }),
     row("", "Endpoints", "endpoints", &["ep"]),
-    row("", "Event", "events", &["ev"]).acts(Behaviour { validate: strategy::validate_event, ..PLAIN }),
+    row("", "Event", "events", &["ev"]).acts(Behaviour { validate: event::validate, ..SEGMENT }),
     row("", "Namespace", "namespaces", &["ns"]).cluster().status().acts(Behaviour {
         name: NameRule::Label,
         default: strategy::namespace,
@@ -176,7 +178,13 @@ const ROWS: &[Row] = &[
         ..PLAIN
     }),
     row("discovery.k8s.io", "EndpointSlice", "endpointslices", &[]).acts(COUNTED),
-    row("events.k8s.io", "Event", "events", &["ev"]),
+    row("events.k8s.io", "Event", "events", &["ev"]).acts(Behaviour {
+        validate: event::validate_newer,
+        validate_new: event::validate_new_newer,
+        changes: event::changes_newer,
+        core: Some(Conversion { to: event::to_core, from: event::from_core }),
+        ..PLAIN
+    }),
     row(RBAC, "ClusterRole", "clusterroles", &[]).cluster().acts(ROLE),
     row(RBAC, "ClusterRoleBinding", "clusterrolebindings", &[]).cluster().acts(BINDING),
     row(RBAC, "Role", "roles", &[]).acts(ROLE),
@@ -277,6 +285,10 @@ fn blank(row: &Row) -> Value {
         "events" if row.group.is_empty() => json!({
             "involvedObject": {}, "source": {}, "firstTimestamp": null, "lastTimestamp": null, "eventTime": null,
             "reportingComponent": "", "reportingInstance": "",
+        }),
+        "events" => json!({
+            "regarding": {}, "deprecatedSource": {}, "deprecatedFirstTimestamp": null, "deprecatedLastTimestamp": null,
+            "eventTime": null,
         }),
         _ => json!({}),
     }

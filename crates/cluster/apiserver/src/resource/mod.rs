@@ -72,6 +72,8 @@ pub struct Behaviour {
     pub begin: fn(&mut Value),
     /// Finds what the schema cannot say.
     pub validate: fn(&Value, &mut Vec<FieldError>),
+    /// The same of what only a new object may not say.
+    pub validate_new: fn(&Value, &mut Vec<FieldError>),
     /// Names the fields that are set and do nothing here.
     pub not_honoured: fn(&Value) -> Vec<String>,
     /// Finds what may not have changed: the new object, then the old one.
@@ -92,6 +94,15 @@ pub struct Behaviour {
     pub needs_version: bool,
     /// Deleted in two steps: told first, removed when its keeper says that it has ended.
     pub graceful: bool,
+    /// Another face of the core kind of the same name: there is one store of both.
+    pub core: Option<Conversion>,
+}
+
+/// Between an object of a group and the same one in the core group.
+#[derive(Clone, Copy)]
+pub struct Conversion {
+    pub to: fn(&mut Value),
+    pub from: fn(&mut Value),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,6 +140,11 @@ impl Resource {
     /// A stored object as this version has it: with the defaults of the version that it is stored in, also those that
     /// came later, and without what this version does not know.
     pub fn shown<'a>(&self, stored: &'a Value) -> Cow<'a, Value> {
+        if let Some(core) = self.behaviour.core {
+            let mut object = stored.clone();
+            (core.from)(&mut object);
+            return Cow::Owned(object);
+        }
         let Some((_, schema)) = &self.storage else { return Cow::Borrowed(stored) };
         let mut object = stored.clone();
         schema.prune(&mut object);
@@ -150,6 +166,9 @@ impl Resource {
 
     /// An object of this version as it is stored.
     pub fn to_store(&self, mut object: Value) -> Value {
+        if let Some(core) = self.behaviour.core {
+            (core.to)(&mut object);
+        }
         if let Some((version, schema)) = &self.storage {
             object["apiVersion"] = version.as_str().into();
             schema.prune(&mut object);
@@ -161,8 +180,13 @@ impl Resource {
         GroupResource { group: &self.group, resource: &self.plural }
     }
 
-    /// The resource's name in the store and in access rules' messages: `deployments.apps`.
+    /// The group that its objects are stored in.
+    pub fn stored_group(&self) -> &str {
+        if self.behaviour.core.is_some() { "" } else { &self.group }
+    }
+
+    /// The resource's name in the store: `deployments.apps`.
     pub fn stored_as(&self) -> String {
-        self.group_resource().to_string()
+        GroupResource { group: self.stored_group(), resource: &self.plural }.to_string()
     }
 }

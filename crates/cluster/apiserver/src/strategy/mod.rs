@@ -6,6 +6,7 @@
 pub(crate) mod claim;
 pub(crate) mod data;
 pub(crate) mod deployment;
+pub(crate) mod event;
 pub(crate) mod fill;
 pub(crate) mod metadata;
 pub(crate) mod name;
@@ -52,14 +53,6 @@ pub(crate) fn validate_lease(object: &Value, errors: &mut Vec<FieldError>) {
         if value.as_i64().is_some_and(|number| number < least) {
             errors.push(FieldError::invalid(format!("spec.{field}"), value, detail));
         }
-    }
-}
-
-/// What an event is about is in its own namespace.
-pub(crate) fn validate_event(object: &Value, errors: &mut Vec<FieldError>) {
-    let about = &object["involvedObject"]["namespace"];
-    if about.as_str().is_some_and(|about| about != object::namespace(object)) {
-        errors.push(FieldError::invalid("involvedObject.namespace", about, "does not match event.namespace"));
     }
 }
 
