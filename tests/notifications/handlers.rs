@@ -57,7 +57,7 @@ pub(crate) async fn a_signal_needs_the_agent(ctx: Ctx, _: Executor) -> Result<()
 pub(crate) async fn a_log_level_is_changed_and_a_probe_checks_it(ctx: Ctx, _: Executor) -> Result<()> {
     const FOLLOWING: &str = "trap 'exit 0' TERM
         while :; do if [ -e log/wanted ]; then sleep 1; mv log/wanted log/level; fi; sleep 0.1; done";
-    let probe = |level: &str| json!({"exec": {"command": ["grep", "-q", level, "log/level"]}});
+    let probe = |level: &str| json!({"exec": {"command": ["grep", "-q", level, "log/level"]}, "timeoutSeconds": 30});
     let louder = json!({
         "name": "louder",
         "handler": {"exec": {"command": ["sh", "-c", "echo debug > log/new; mv log/new log/wanted"]}},
@@ -67,7 +67,7 @@ pub(crate) async fn a_log_level_is_changed_and_a_probe_checks_it(ctx: Ctx, _: Ex
     let quieter = json!({
         "name": "quieter",
         "handler": {"exec": {"command": ["true"]}},
-        "timeoutSeconds": 3,
+        "timeoutSeconds": 5,
         "probe": probe("silent"),
     });
     let following = recorder(&ctx, "box").command(["sh", "-c", FOLLOWING]);

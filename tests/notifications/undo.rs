@@ -14,7 +14,6 @@ use boathook_tests::{
         notifications::{error_of, state, status, succeeded, undone},
         recording::{freezer, freezes_at, recorder, restartable, stubborn, timed_freezer},
     },
-    watch::Change,
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, ResourceExt, api::DeleteParams};
@@ -110,22 +109,20 @@ pub(crate) async fn an_undo_that_fails_is_tried_until_it_succeeds(ctx: Ctx, _: E
     Ok(())
 }
 
-/// Nothing can be created there any more: the undo needs nothing to be.
+/// Nothing can be created there any more: the undo needs nothing to be. The pods go first; until then they are undone.
 pub(crate) async fn an_undo_runs_in_a_terminating_namespace(ctx: Ctx, _: Executor) -> Result<()> {
     ctx.run_pod(freezer(stubborn(&ctx, "box")).build()).await?;
     let frozen = ctx.notify("freeze", freeze()).await?;
     succeeded(&frozen)?;
-    let name = frozen.name_any();
-    let mut watch = ctx.watch::<PodNotification>("").await?;
     Api::<Namespace>::all(ctx.client()).delete(ctx.namespace(), &DeleteParams::default()).await?;
-    let seen = watch.until(DEADLINE, "the notification is gone", |seen| seen.now.is_empty()).await?;
-    let last = seen.history()?.iter().rev().find_map(|change| match change {
-        Change::Is(object) if object.name_any() == name => Some(undone(object)),
-        Change::Is(_) | Change::Gone(_) => None,
-    });
-    assert_eq!(last.flatten().as_deref(), Some(reason::UNDO_SUCCEEDED));
+    let refused =
+        ctx.begin("freeze", freeze()).await.err().context("something was created in a terminating namespace")?;
+    ensure!(format!("{refused:#}").contains("being terminated"), "{refused:#}");
+    ctx.request_undo(&frozen.name_any()).await?;
+    ctx.undone(&frozen.name_any(), reason::UNDO_SUCCEEDED).await?;
     assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
-    ctx.shell("box", "touch log/end").await.map(drop)
+    ctx.shell("box", "touch log/end").await?;
+    ctx.gone::<PodNotification>(&frozen.name_any()).await
 }
 
 /// A frozen filesystem outlives the process that froze it.

@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{DEADLINE, cluster::Cluster};
 
-/// Says a controller when it leads.
-const LEADING: &str = "leading";
+/// Says a controller when it works.
+const READY: &str = "ready: leading, and the webhooks answer";
 
 /// What every process of Boathook needs is in the cluster; cheap to copy.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ impl Installation {
     /// Starts a controller, and waits until it leads.
     pub async fn controller(&self, executor: Executor, more: &[&str]) -> Result<Process> {
         let mut process = self.start_controller(executor, more)?;
-        process.says(LEADING).await?;
+        process.says(READY).await?;
         Ok(process)
     }
 
