@@ -1,8 +1,8 @@
-//! The figures of the embedded cluster beside those of etcd and kube-apiserver, measured in one run on one disk: a
-//! table on stdout, progress on stderr.
+//! The figures, each beside a floor or a peer that is measured in the same run: a table on stdout, progress on stderr.
 
 mod client;
 mod folder;
+mod notifications;
 mod objects;
 mod process;
 mod programs;
@@ -24,10 +24,13 @@ use programs::Programs;
 use system::{Kind, System};
 use table::{Aim, Row, Unit, median, percentile};
 
-/// Measures `boathook up` and etcd + kube-apiserver in turns, and prints both in one table
+/// Measures Boathook beside a floor or a peer, and prints both in one table
 #[derive(Parser)]
 #[command(name = "boathook-bench")]
 struct Cli {
+    /// What is measured
+    #[arg(value_enum, default_value_t = Subject::Cluster)]
+    subject: Subject,
     /// A second or less for each figure: shows that everything works, and little more
     #[arg(long)]
     quick: bool,
@@ -37,6 +40,14 @@ struct Cli {
     /// Where both keep their data meanwhile: a folder on a disk [default: the system's for temporary files]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Subject {
+    /// `boathook up` beside etcd + kube-apiserver
+    Cluster,
+    /// Notifications beside the same execs by a bare program, and by kubectl
+    Notifications,
 }
 
 /// How long and how often everything is measured.
@@ -89,29 +100,36 @@ async fn run(cli: Cli) -> Result<()> {
     let mut interrupt = signal(SignalKind::interrupt()).context("failed to wait for signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("failed to wait for signals")?;
     // Whichever way this ends, what was started is dropped, and ends with it.
-    let rows = tokio::select! {
-        rows = measure(cli) => rows?,
+    let table = tokio::select! {
+        table = measure(cli) => table?,
         _ = interrupt.recv() => bail!("interrupted"),
         _ = terminate.recv() => bail!("terminated"),
     };
-    print!("{}", table::render(&rows));
+    print!("{table}");
     Ok(())
 }
 
-async fn measure(cli: Cli) -> Result<Vec<Row>> {
+async fn measure(cli: Cli) -> Result<String> {
     if cfg!(debug_assertions) {
         say("this is a debug build, whose clients are slow: measure with `cargo run --release -p boathook-bench`");
     }
     let begun = Instant::now();
-    let plan = if cli.quick { QUICK } else { FULL };
     let folder = Folder::make(cli.dir.as_deref())?;
     let programs = Programs::find(cli.boathook)?;
-    let (ready, pair) = starts(&plan, &programs, &folder).await?;
-    let (idle, full) = memory(&plan, &pair).await?;
-    let latencies = latencies(&plan, &pair).await?;
-    let few = writes_per_second(&plan, &pair, FEW).await?;
-    let many = writes_per_second(&plan, &pair, MANY).await?;
+    let table = match cli.subject {
+        Subject::Cluster => table::render(&cluster(&if cli.quick { QUICK } else { FULL }, &programs, &folder).await?),
+        Subject::Notifications => notifications::measure(cli.quick, &programs, &folder).await?,
+    };
     say(&format!("done in {} s", begun.elapsed().as_secs()));
+    Ok(table)
+}
+
+async fn cluster(plan: &Plan, programs: &Programs, folder: &Folder) -> Result<Vec<Row>> {
+    let (ready, pair) = starts(plan, programs, folder).await?;
+    let (idle, full) = memory(plan, &pair).await?;
+    let latencies = latencies(plan, &pair).await?;
+    let few = writes_per_second(plan, &pair, FEW).await?;
+    let many = writes_per_second(plan, &pair, MANY).await?;
 
     let as_good = Some(Aim::AtLeastThePeer);
     let count = plan.objects;

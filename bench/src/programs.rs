@@ -12,6 +12,7 @@ pub(crate) struct Programs {
     pub(crate) boathook: PathBuf,
     pub(crate) etcd: PathBuf,
     pub(crate) kube_apiserver: PathBuf,
+    pub(crate) kubectl: PathBuf,
 }
 
 impl Programs {
@@ -24,7 +25,13 @@ impl Programs {
             None => build()?,
         };
         let folder = PathBuf::from(cargo(&["xtask", "cluster", "programs"])?.trim());
-        Ok(Self { boathook, etcd: folder.join("etcd"), kube_apiserver: folder.join("kube-apiserver") })
+        let of_kubernetes = |name: &str| folder.join(name);
+        Ok(Self {
+            boathook,
+            etcd: of_kubernetes("etcd"),
+            kube_apiserver: of_kubernetes("kube-apiserver"),
+            kubectl: of_kubernetes("kubectl"),
+        })
     }
 }
 

@@ -80,7 +80,25 @@ impl System {
 }
 
 async fn boathook(programs: &Programs, dir: &Path) -> Result<(System, Duration)> {
-    let arguments = ["up".to_owned(), format!("--data-dir={}", dir.join("data").display())];
+    // As its peer: nothing that acts on objects of Boathook's own.
+    let (process, path, time) = up(programs, dir, &["--no-controller"]).await?;
+    let path = path.as_str();
+    let kubeconfig = std::fs::read_to_string(path).with_context(|| format!("failed to read `{path}`"))?;
+    let field = |name: &str| {
+        let value = kubeconfig.lines().find_map(|line| line.trim().strip_prefix(name));
+        value.map(str::trim).with_context(|| format!("`{path}` has no `{name}`"))
+    };
+    let address = field("server: https://")?.parse().context("failed to read the address of the server")?;
+    let ca = STANDARD.decode(field("certificate-authority-data: ")?).context("the CA's certificate is no base64")?;
+    let ca = String::from_utf8(ca).context("the CA's certificate is no PEM")?;
+    let target = Target::new(address, &ca, field("token: ")?)?;
+    Ok((System { kind: Kind::Boathook, target, processes: vec![process] }, time))
+}
+
+/// Starts `boathook up` on a folder. Returns it with its kubeconfig, and the time until it was ready.
+pub(crate) async fn up(programs: &Programs, dir: &Path, flags: &[&str]) -> Result<(Process, String, Duration)> {
+    let mut arguments = vec!["up".to_owned(), format!("--data-dir={}", dir.join("data").display())];
+    arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));
     let begun = Instant::now();
     let mut process = Process::start("boathook", &programs.boathook, &arguments, dir, Stdio::piped())?;
     let stdout = tokio::process::ChildStdout::from_std(process.stdout()?).context("failed to read stdout")?;
@@ -94,16 +112,7 @@ async fn boathook(programs: &Programs, dir: &Path) -> Result<(System, Duration)>
         wait(&mut process, begun, async || false).await?;
         bail!("it printed {line:?} and not that it is ready");
     };
-    let kubeconfig = std::fs::read_to_string(path).with_context(|| format!("failed to read `{path}`"))?;
-    let field = |name: &str| {
-        let value = kubeconfig.lines().find_map(|line| line.trim().strip_prefix(name));
-        value.map(str::trim).with_context(|| format!("`{path}` has no `{name}`"))
-    };
-    let address = field("server: https://")?.parse().context("failed to read the address of the server")?;
-    let ca = STANDARD.decode(field("certificate-authority-data: ")?).context("the CA's certificate is no base64")?;
-    let ca = String::from_utf8(ca).context("the CA's certificate is no PEM")?;
-    let target = Target::new(address, &ca, field("token: ")?)?;
-    Ok((System { kind: Kind::Boathook, target, processes: vec![process] }, time))
+    Ok((process, path.to_owned(), time))
 }
 
 /// etcd as it comes, so with an fsync before every answer; kube-apiserver as it comes.

@@ -45,7 +45,7 @@ impl Row {
 }
 
 impl Unit {
-    fn show(self, figure: f64) -> String {
+    pub(crate) fn show(self, figure: f64) -> String {
         match self {
             Self::Milliseconds if figure < 10.0 => format!("{figure:.1} ms"),
             Self::Milliseconds => format!("{figure:.0} ms"),
@@ -55,13 +55,16 @@ impl Unit {
     }
 }
 
-/// A Markdown table that also reads well as it is.
 pub(crate) fn render(rows: &[Row]) -> String {
     let head = ["what", "boathook", "etcd + kube-apiserver", "ratio", "aim"].map(str::to_owned);
-    let mut lines = vec![head];
-    lines.extend(rows.iter().map(Row::cells));
-    let mut widths = [0; 5];
-    for line in &lines {
+    let lines: Vec<_> = std::iter::once(head).chain(rows.iter().map(Row::cells)).collect();
+    markdown(&lines)
+}
+
+/// A Markdown table that also reads well as it is; the first line is its head.
+pub(crate) fn markdown<const N: usize>(lines: &[[String; N]]) -> String {
+    let mut widths = [0; N];
+    for line in lines {
         for (width, cell) in widths.iter_mut().zip(line) {
             *width = cell.len().max(*width);
         }
@@ -77,7 +80,7 @@ pub(crate) fn render(rows: &[Row]) -> String {
     text
 }
 
-fn padded(cells: &[String; 5], widths: &[usize; 5]) -> String {
+fn padded<const N: usize>(cells: &[String; N], widths: &[usize; N]) -> String {
     let padded: Vec<String> = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
     format!("| {} |\n", padded.join(" | "))
 }

@@ -203,5 +203,10 @@ fn ran(status: &PodNotificationStatus) -> String {
 }
 
 fn report(gravity: Gravity, reason: String, note: String) -> Report {
-    Report { about: About::ObjectAndPod, gravity, reason, action: "Run", note }
+    let about = match gravity {
+        // One more write for each that went well would be one too many.
+        Gravity::Normal => About::Object,
+        Gravity::Warning => About::ObjectAndPod,
+    };
+    Report { about, gravity, reason, action: "Run", note }
 }
