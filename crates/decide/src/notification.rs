@@ -39,10 +39,10 @@ pub struct Pod {
     pub running: bool,
 }
 
-/// What to do, in this order.
+/// What to do, in this order; whether this process still leads is asked again before each.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// One that is there already is as good. Only while this process leads, which is asked again right before.
+    /// One that is there already is as good.
     CreateChild(Box<PodNotification>),
     WriteStatus(Box<NotificationStatus>),
 }

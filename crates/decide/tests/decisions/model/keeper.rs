@@ -17,6 +17,10 @@ impl World {
         let process = self.process(Who::Agent);
         let Some(record) = process.ledger.clone() else {
             process.memory.keeper = None;
+            if gone && process.memory.last.is_none() && matches!(process.memory.undo, Run::Ended { .. }) {
+                // It was begun by the ledger alone, of an object that this process never saw.
+                process.memory.undo = Run::Idle;
+            }
             return false;
         };
         // Whoever took an object away with force did not take away what it did.
