@@ -20,8 +20,12 @@ use tokio::{
 /// More wait until one of these has ended.
 const MOST_CONNECTIONS: usize = 256;
 
-/// Who has connected has this long for the handshake, and for a request's head.
+/// Who has connected has this long for the handshake.
 const GREETING_DEADLINE: Duration = Duration::from_secs(10);
+
+/// How long a connection may be idle, or a request's head take. Go's clients, the API server among them, close idle
+/// ones after 90 s: if we did it first, a request that is just being sent would fail.
+const IDLE_DEADLINE: Duration = Duration::from_secs(120);
 
 /// How long to wait when the system has no more connections to give.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -61,7 +65,7 @@ pub(crate) async fn serve<S, O, A>(
             // A client that goes in the middle knows it best itself.
             let _ = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(GREETING_DEADLINE)
+                .header_read_timeout(IDLE_DEADLINE)
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
         });

@@ -44,6 +44,8 @@ pub(crate) struct Trouble {
     pub(crate) lost_answers: AtomicUsize,
     /// So many requests never arrive.
     pub(crate) lost_requests: AtomicUsize,
+    /// Watches are never answered.
+    pub(crate) blind: bool,
 }
 
 impl Trouble {
@@ -60,6 +62,9 @@ pub(crate) fn disturbed(client: Client, trouble: Arc<Trouble>) -> Client {
             let writes = request.method() != Method::GET;
             if Trouble::strikes(&trouble.lost_requests) {
                 return Err(tower::BoxError::from("the request is lost"));
+            }
+            if trouble.blind && request.uri().query().is_some_and(|query| query.contains("watch=true")) {
+                std::future::pending::<()>().await;
             }
             let answer = client.send(request).await?;
             if writes && Trouble::strikes(&trouble.lost_answers) {

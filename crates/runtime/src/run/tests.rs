@@ -5,7 +5,7 @@ use snafu::Snafu;
 use tokio::sync::{Notify, mpsc};
 
 use super::*;
-use crate::test_cluster::client_with_kinds;
+use crate::test_cluster::{self, client_with_kinds, disturbed};
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -120,8 +120,12 @@ fn notification(name: &str, deed: &str) -> PodNotification {
 
 #[tokio::test]
 async fn who_met_a_conflict_gets_the_object_as_it_is_now() {
-    let mut stage = Stage::set(client_with_kinds().await).await;
-    stage.create("a", "conflict-once").await;
+    let client = client_with_kinds().await;
+    let api = Api::namespaced(client.clone(), "default");
+    api.create(&PostParams::default(), &notification("a", "conflict-once")).await.unwrap();
+    // The watch never tells of the change: only the API server itself does.
+    let blind = disturbed(client, Arc::new(test_cluster::Trouble { blind: true, ..Default::default() }));
+    let mut stage = Stage::set(blind).await;
     stage.expect("a", "one").await;
     stage.expect("a", "two").await;
 }

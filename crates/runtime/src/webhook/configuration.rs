@@ -9,7 +9,7 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use k8s_openapi::{ByteString, api::admissionregistration::v1::ValidatingWebhookConfiguration};
 use kube::{Api, Client, ResourceExt, api::PostParams, runtime::watcher};
-use tokio::{sync::watch, time::Instant};
+use tokio::sync::watch;
 
 use super::{
     Progress,
@@ -25,6 +25,9 @@ use crate::{
 
 /// A call may take this long.
 const DEADLINE: Duration = Duration::from_secs(10);
+
+/// How often it is looked at in any case.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 /// How often the webhooks are tried until they answer.
 const PROBE_EVERY: Duration = Duration::from_millis(200);
@@ -63,11 +66,12 @@ impl Keeper {
         let api: Api<Lenient<ValidatingWebhookConfiguration>> = Api::all(self.client.clone());
         let mut changes = pin!(touched(api, only_ours));
         let mut leadership = lease.changes();
-        let mut renewal = Instant::now() + authority::RENEW_EVERY;
+        let mut issued = Timestamp::now();
         let mut troubles = 0;
         loop {
-            if Instant::now() >= renewal {
-                renewal = Instant::now() + authority::RENEW_EVERY;
+            // By the clock that certificates are judged by: it may have jumped, or the machine slept.
+            if issued.duration_until(Timestamp::now()).unsigned_abs() >= authority::RENEW_EVERY {
+                issued = Timestamp::now();
                 self.renew();
             }
             let pause = match self.mend(lease.leads()).await {
@@ -77,7 +81,9 @@ impl Keeper {
                 }
                 Ok(Mending::Written) => {
                     troubles += 1;
-                    self.try_a_call().await
+                    let pause = self.try_a_call().await;
+                    // Who writes again and again is fighting with someone: slower each time.
+                    if troubles > 1 { Some(ErrorClass::Transient.delay(troubles)) } else { pause }
                 }
                 Err((class, error)) => {
                     troubles += 1;
@@ -85,16 +91,16 @@ impl Keeper {
                     Some(class.delay(troubles))
                 }
             };
+            let pause = pause.unwrap_or(LOOK_EVERY);
             if troubles > 1 {
-                // Who writes again and again is fighting with someone: slower each time, whatever changes meanwhile.
-                tokio::time::sleep(ErrorClass::Transient.delay(troubles)).await;
+                // Whatever changes meanwhile.
+                tokio::time::sleep(pause).await;
                 continue;
             }
-            let until = pause.map_or(renewal, |pause| renewal.min(Instant::now() + pause));
             tokio::select! {
                 _ = changes.next() => {}
                 Ok(()) = leadership.changed() => {}
-                () = tokio::time::sleep_until(until) => {}
+                () = tokio::time::sleep(pause) => {}
             }
         }
     }
