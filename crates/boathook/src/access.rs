@@ -1,6 +1,7 @@
 //! What the API server refused, in words that say which right is missing or what is not there.
 
 use anyhow::{Error, anyhow};
+use boathook_install::roles::NOTIFIER;
 
 use crate::pods::Scope;
 
@@ -23,13 +24,13 @@ pub(crate) fn explained(error: kube::Error, attempt: Attempt<'_>) -> Error {
         Scope::AllNamespaces => "in all namespaces".to_owned(),
     };
     match error {
-        kube::Error::Api(status) if status.code == 403 => {
-            anyhow!("the right to {verb} {resource} {place} is missing: {}", status.message)
-        }
-        kube::Error::Api(status) if status.code == 404 && resource == POD_NOTIFICATIONS => anyhow!(
-            "the cluster does not know {POD_NOTIFICATIONS}: Boathook is not installed there (`boathook up` has it, and \
-             `boathook controller` installs it)"
+        kube::Error::Api(status) if status.code == 403 => anyhow!(
+            "the right to {verb} {resource} {place} is missing (ClusterRole `{NOTIFIER}` has it): {}",
+            status.message
         ),
+        kube::Error::Api(status) if status.code == 404 && resource == POD_NOTIFICATIONS => {
+            anyhow!("the cluster does not know {POD_NOTIFICATIONS}: kubectl apply --server-side -f deploy/crds")
+        }
         kube::Error::Api(status) => anyhow!("failed to {verb} {resource} {place}: {}", status.message),
         other => Error::new(other).context(format!("failed to {verb} {resource} {place}")),
     }
@@ -55,8 +56,9 @@ mod tests {
             explained(kube::Error::Api(Box::new(status)), attempt).to_string()
         };
         let told = refusal(403, "pods");
-        assert_eq!(told, "the right to list pods in namespace `sea` is missing: User \"jane\" cannot");
-        assert!(refusal(404, POD_NOTIFICATIONS).contains("not installed"));
+        let wanted = "the right to list pods in namespace `sea` is missing (ClusterRole `boathook-notifier` has it): ";
+        assert_eq!(told, format!("{wanted}User \"jane\" cannot"));
+        assert!(refusal(404, POD_NOTIFICATIONS).contains("deploy/crds"));
         assert_eq!(refusal(500, "pods"), "failed to list pods in namespace `sea`: User \"jane\" cannot");
     }
 }

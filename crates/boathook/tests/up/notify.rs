@@ -185,7 +185,7 @@ async fn a_missing_right_is_named_and_nobody_is_told() {
     ] {
         let (code, out, err) = cluster.run(&line).await;
         assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
-        let wanted = format!("error: the right to {missing} in namespace `default` is missing: ");
+        let wanted = format!("error: the right to {missing} in namespace `default` is missing (ClusterRole ");
         assert!(err.contains(&wanted), "{err}");
         let name = missing.replace(' ', "-");
         let role = json!({"metadata": {"name": name}, "rules": [granted]});

@@ -1,0 +1,59 @@
+//! The documentation, tried: every command of a page is typed on a `boathook up`, and prints what the page says.
+//!
+//! It needs kubectl on the PATH, so a plain `cargo test` leaves it out and `.ci/run` runs it.
+
+// All of it is a test: an unwrap that fails is the test's failure.
+#![allow(clippy::unwrap_used)]
+
+mod page;
+mod person;
+
+use std::fs;
+use std::path::Path;
+
+use page::{Does, matches, steps};
+use person::Person;
+
+/// The folder of the repository.
+const TOP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Does everything that the page says.
+async fn follow(name: &str, page: &str) {
+    let steps = steps(page);
+    assert!(!steps.is_empty(), "nothing to try in {name}");
+    let mut person = Person::new(name);
+    for step in steps {
+        match step.does {
+            Does::Write { file, text } => person.write(&file, &text),
+            Does::Run { commands, prints } => {
+                let mut printed = String::new();
+                for command in commands {
+                    let (succeeded, text) = person.types(&command).await;
+                    assert!(succeeded, "{name}, line {}: `{command}` failed:\n{text}", step.line);
+                    printed += &text;
+                }
+                if let Some(wanted) = prints {
+                    let (line, said) = (step.line, matches(&wanted, &printed));
+                    assert!(said, "{name}, line {line}: the page says\n{wanted}\n--- but it printed\n{printed}");
+                }
+            }
+        }
+    }
+}
+
+fn read(file: &str) -> String {
+    fs::read_to_string(Path::new(TOP).join(file)).unwrap()
+}
+
+#[tokio::test]
+async fn the_page_on_notifications_is_true() {
+    follow("docs/notifications.md", &read("docs/notifications.md")).await;
+}
+
+/// Its other sections are about cargo, and the machine that they run on.
+#[tokio::test]
+async fn the_readmes_section_on_notifications_is_true() {
+    let readme = read("README.md");
+    let section = readme.split("\n## ").find(|section| section.starts_with("Tell running pods")).unwrap();
+    follow("README.md", section).await;
+}
