@@ -77,10 +77,12 @@ pub(crate) async fn what_fails_is_tried_again_while_there_is_time(ctx: Ctx) -> R
         let again = ctx.carry_out(from, &pod, &Work { retry: Retry::UntilTimeout, ..third_time }).await?;
         assert_eq!((&again.outcome, again.attempts), (&Outcome::Succeeded, 2), "{from:?}: {again:?}");
 
-        let never = Work { retry: Retry::UntilTimeout, ..script("exit 3", 1) };
+        let never = Work { retry: Retry::UntilTimeout, ..script("exit 3", 3) };
         let begun = Instant::now();
         let never = ctx.carry_out(from, &pod, &never).await?;
-        assert_eq!((failure(&never)?.0, never.exit_code), (ErrorType::HandlerFailed, Some(3)), "{from:?}");
+        // The last attempt may be cut short by the end.
+        let kind = failure(&never)?.0;
+        ensure!(matches!(kind, ErrorType::HandlerFailed | ErrorType::HandlerTimeout), "{from:?}: {never:?}");
         ensure!(never.attempts > 1 && begun.elapsed() < Duration::from_secs(60), "{from:?}: {never:?}");
     }
     Ok(())

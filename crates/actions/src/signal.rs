@@ -42,7 +42,7 @@ async fn deliver(runtime: &Runtime, container_id: &str, signal: Signal) -> Resul
     let needs_no_handler = number == Number::KILL || number == Number::STOP;
     if !needs_no_handler && !dispositions.handles(number) {
         let message = format!(
-            "the container's first process neither catches nor blocks {signal}: it would be lost, or end the container"
+            "the container's first process neither catches nor blocks nor awaits {signal}: it would be lost, or end the container"
         );
         return Err(Failure::new(ErrorType::SignalNotHandled, message));
     }
