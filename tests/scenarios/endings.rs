@@ -20,6 +20,7 @@ const LATE: Duration = Duration::from_secs(60);
 /// Handlers that outlast any timeout, each in its own way; `N` stands for seconds.
 const ENDLESS: &[(&str, &str)] = &[
     ("hangs", "sleep N"),
+    ("prints without end", "sleep N & while :; do echo more; done"),
     ("ignores TERM", "trap '' TERM; sleep N; sleep N"),
     ("leaves a child that holds its outputs", "sleep N & exit 0"),
     ("leaves a daemon in a session of its own", "(setsid sh -c 'sleep N & sleep N' &) & exit 0"),
@@ -103,6 +104,6 @@ pub(crate) async fn a_handler_in_an_image_without_a_shell_ends_too(ctx: Ctx) -> 
     let ended = ctx.carry_out(From::Node, &pod, &endless).await?;
     assert_eq!(failure(&ended)?.0, ErrorType::HandlerTimeout, "{ended:?}");
     ensure!(!ended.process_may_remain, "{ended:?}");
-    assert_eq!(boathook_process::find_by_argument(&own)?, None);
+    assert_eq!(boathook_process::find_by_argument(&own, &[].into())?, None);
     Ok(())
 }

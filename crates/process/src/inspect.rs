@@ -1,6 +1,7 @@
 //! Looking into one process: what it was started with, and what it sees.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io::{self, Read},
     os::unix::fs::PermissionsExt,
@@ -34,10 +35,11 @@ pub fn carries(pid: i32, mark: &str) -> bool {
 }
 
 /// The process that was started with this word among its arguments, best one that nobody else has. `None`: there is
-/// none yet.
-pub fn find_by_argument(word: &str) -> io::Result<Option<Process>> {
+/// none yet. Who has one of the numbers `except` is not looked at.
+pub fn find_by_argument(word: &str, except: &BTreeSet<i32>) -> io::Result<Option<Process>> {
     let has_it = |pid: &i32| arguments(*pid).is_some_and(|arguments| arguments.iter().any(|one| one == word));
-    Ok(numbers()?.into_iter().find(has_it).and_then(Process::of))
+    let candidates = numbers()?.into_iter().filter(|pid| !except.contains(pid));
+    Ok(candidates.rev().find(has_it).and_then(Process::of))
 }
 
 /// Which pid namespace it is in.
@@ -69,14 +71,16 @@ mod tests {
     #[test]
     fn a_process_is_found_by_a_word_that_only_it_was_given() {
         let word = format!("boathook-test-{}", me());
-        assert_eq!(find_by_argument(&word).unwrap(), None);
+        let before = numbers().unwrap();
+        assert_eq!(find_by_argument(&word, &BTreeSet::new()).unwrap(), None);
         let mut child = Command::new("sh")
             .args(["-c", "read line", &word])
             .env("BOATHOOK_TEST", "7")
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
-        let found = find_by_argument(&word).unwrap().unwrap();
+        let found = find_by_argument(&word, &before).unwrap().unwrap();
+        assert_eq!(find_by_argument(&word, &[found.identity.pid].into()).unwrap(), None);
         assert_eq!(found.identity.pid, i32::try_from(child.id()).unwrap());
         assert_eq!(found.parent, me());
         assert!(carries(found.identity.pid, "BOATHOOK_TEST=7"));

@@ -19,5 +19,5 @@ pub use dispositions::Dispositions;
 pub use handle::Handle;
 pub use inspect::{arguments, carries, find_by_argument, has_program, pid_namespace};
 pub use rustix::process::Signal;
-pub use snapshot::{Identity, Process, processes};
+pub use snapshot::{Identity, Process, numbers, processes};
 pub use tree::{Remaining, Tree};

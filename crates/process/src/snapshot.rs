@@ -1,6 +1,6 @@
 //! What processes there are, by one look at `/proc`.
 
-use std::{fs, io};
+use std::{collections::BTreeSet, fs, io};
 
 /// Which process: its number, and when it started. Together they come only once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,12 +31,10 @@ pub fn processes() -> io::Result<Vec<Process>> {
     Ok(numbers()?.into_iter().filter_map(Process::of).collect())
 }
 
-/// The numbers of all processes, the latest first as long as numbers have not begun again.
-pub(crate) fn numbers() -> io::Result<Vec<i32>> {
+/// The numbers of all processes: later ones are greater, until they begin again.
+pub fn numbers() -> io::Result<BTreeSet<i32>> {
     let names = fs::read_dir("/proc")?.flatten().map(|entry| entry.file_name());
-    let mut numbers: Vec<i32> = names.filter_map(|name| name.to_str()?.parse().ok()).collect();
-    numbers.sort_unstable_by(|a, b| b.cmp(a));
-    Ok(numbers)
+    Ok(names.filter_map(|name| name.to_str()?.parse().ok()).collect())
 }
 
 /// One line of `/proc/PID/stat`.

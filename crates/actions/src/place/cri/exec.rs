@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use boathook_api::pod_notification::ErrorType;
-use boathook_process::has_program;
+use boathook_process::{has_program, numbers};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
 
 use super::{
@@ -56,6 +56,8 @@ impl Runtime {
     /// `None`: the image has no shell that could be run, after all. Nothing was run.
     async fn exec_behind_gate(&self, place: &Place, command: &[String], until: &Until) -> Option<Attempt> {
         let gate = Gate::new();
+        // What cannot be listed now cannot be later: then it is said why.
+        let before = numbers().unwrap_or_default();
         let opening = Stream::open(self, &place.container_id, gate.before(command), true);
         let mut stream = match until.run(opening).await {
             Ok(Ok(stream)) => stream,
@@ -66,7 +68,7 @@ impl Runtime {
         let mut output = Tail::default();
         let held = async {
             tokio::select! {
-                held = Hold::at_gate(place, &gate) => held.map(AtGate::Held),
+                held = Hold::at_gate(place, &gate, before) => held.map(AtGate::Held),
                 status = read(&mut stream, &mut output) => Ok(AtGate::Ended(status)),
             }
         };
@@ -82,8 +84,8 @@ impl Runtime {
             Ok(Err(error)) => return Some(refused(command, &format!("its process could not be held: {error}"))),
             Err(stop) => return Some(not_begun(stop, command, until)),
         };
-        // If this fails, the stream ends without a status.
-        stream.write_stdin(&gate.line()).await.ok();
+        // If this fails, the stream ends without a status; if it is late, everything is.
+        until.run(stream.write_stdin(&gate.line())).await.ok();
         let attempt = Running { stream, hold, output }.finish(place, command, until).await;
         Some(explained(attempt, command))
     }

@@ -3,14 +3,19 @@
 use std::{collections::BTreeSet, io, time::Duration};
 
 use boathook_process::{Cgroup, Identity, Process, Tree, arguments, find_by_argument, pid_namespace, processes};
+use tokio::time::Instant;
 
 use super::gate::Gate;
 
 /// How soon a process that was just started is looked for, and looked for again: it takes a few milliseconds to come.
 const FIRST_LOOK: Duration = Duration::from_millis(2);
 const LATER_LOOKS: Duration = Duration::from_millis(20);
-/// How often a tree without a cgroup is looked at: who leaves session and parent in between is not seen to do so.
-const WATCH: Duration = Duration::from_millis(100);
+/// By then who is looked for may have a number that somebody had before.
+const LOOK_AT_ALL: Duration = Duration::from_secs(1);
+/// How soon, and then how often, a tree without a cgroup is looked at: who leaves session and parent in between is not
+/// seen to do so, and must be found by what it took along.
+const FIRST_WATCH: Duration = Duration::from_millis(100);
+const LATER_WATCHES: Duration = Duration::from_secs(1);
 
 /// Which container it is about, as this host sees it.
 #[derive(Clone, Debug)]
@@ -27,15 +32,20 @@ pub(super) enum Hold {
 }
 
 impl Hold {
-    /// Waits at the gate until whoever stands there is held. Nothing of the command has run then.
-    pub(super) async fn at_gate(place: &Place, gate: &Gate) -> io::Result<Self> {
+    /// Waits at the gate until whoever stands there is held. Nothing of the command has run then. `before` are the
+    /// numbers of those who were there already.
+    pub(super) async fn at_gate(place: &Place, gate: &Gate, mut before: BTreeSet<i32>) -> io::Result<Self> {
+        let begun = Instant::now();
         let mut pause = FIRST_LOOK;
         loop {
-            match find_by_argument(&gate.id)? {
+            match find_by_argument(&gate.id, &before)? {
                 Some(process) => return Self::of(place, process.identity, Some(gate.mark()), &gate.id),
                 None => tokio::time::sleep(pause).await,
             }
             pause = LATER_LOOKS.min(pause * 2);
+            if begun.elapsed() > LOOK_AT_ALL {
+                before.clear();
+            }
         }
     }
 
@@ -47,13 +57,14 @@ impl Hold {
 
     /// Looks at it while it runs, as often as is needed. Never returns.
     pub(super) async fn watch(&mut self, place: &Place) {
-        let mut pause = FIRST_LOOK;
+        let (mut pause, mut watch) = (FIRST_LOOK, FIRST_WATCH);
         loop {
             match self {
                 // Nobody gets away.
                 Self::Held { has_cgroup: true, .. } => std::future::pending().await,
                 Self::Held { tree, .. } => {
-                    tokio::time::sleep(WATCH).await;
+                    tokio::time::sleep(watch).await;
+                    watch = LATER_WATCHES.min(watch * 2);
                     if let Err(error) = tree.observe() {
                         tracing::debug!(%error, "the processes of a command could not be looked at");
                     }
