@@ -6,7 +6,7 @@ use boathook_api::PodNotification;
 use boathook_decide::pod_notification::Effect;
 use jiff::Timestamp;
 
-use super::run::Run;
+use super::{api_server::Fate, run::Run};
 
 /// Which process: two controllers, and the node's agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,12 +47,20 @@ pub(crate) struct Memory {
     /// The object, as it last saw or wrote it.
     pub(crate) last: Option<PodNotification>,
     pub(crate) doing: Option<Doing>,
+    /// What becomes of the next thing that it does by itself.
+    pub(crate) luck: Option<Luck>,
     /// When its keeper starts the next round of an undo that has expired.
     pub(crate) keeper: Option<Timestamp>,
     /// When to look.
     pub(crate) wake: Option<Timestamp>,
     /// The handlers that it has started, by their place in the record.
     pub(crate) handlers: Vec<usize>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Luck {
+    Fate(Fate),
+    Crash,
 }
 
 /// A decision that is being carried out.

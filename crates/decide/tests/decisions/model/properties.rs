@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::{
     Plan, World,
-    step::{Step, step},
+    step::{Step, steps},
 };
 
 fn plan() -> impl Strategy<Value = Plan> {
@@ -47,7 +47,7 @@ proptest! {
     })]
 
     #[test]
-    fn whatever_goes_wrong_what_was_done_is_taken_back(plan in plan(), steps in prop::collection::vec(step(), 1..60)) {
+    fn whatever_goes_wrong_what_was_done_is_taken_back(plan in plan(), steps in steps()) {
         play(plan, steps);
     }
 }

@@ -5,7 +5,13 @@ use jiff::SignedDuration;
 use kube::ResourceExt;
 use proptest::prelude::*;
 
-use super::{World, api_server::Fate, look::Sight, process::Who, run::End};
+use super::{
+    World,
+    api_server::Fate,
+    look::Sight,
+    process::{Luck, Who},
+    run::End,
+};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
@@ -17,6 +23,8 @@ pub(crate) enum Step {
     Pass(u16),
     /// Time passes, and only the agent's keeper gets any: everything else hangs in a write.
     Hang(u16),
+    /// What becomes of the next thing that it does by itself.
+    Luck(Who, Luck),
     Crash(Who),
     Restart(Who),
     Pause(Who),
@@ -47,11 +55,8 @@ impl World {
             Step::Look(..) | Step::Act(..) | Step::HandlersEnd(..) | Step::UndosEnd(..) => {}
             Step::Pass(tenths) => self.pass(SignedDuration::from_millis(i64::from(tenths) * 100)),
             Step::Hang(tenths) => self.hang(SignedDuration::from_millis(i64::from(tenths) * 100)),
-            Step::Crash(who) => {
-                for place in self.process(who).crash().handlers {
-                    self.pods.handler_end_is_forgotten(place);
-                }
-            }
+            Step::Luck(who, luck) => self.process(who).memory.luck = Some(luck),
+            Step::Crash(who) => self.crash(who),
             Step::Restart(who) => self.process(who).restart(now),
             Step::Pause(who) => self.process(who).paused = true,
             Step::Resume(who) => {
@@ -92,9 +97,34 @@ impl World {
         self.note_changes();
         self.check_now();
     }
+
+    pub(crate) fn crash(&mut self, who: Who) {
+        for place in self.process(who).crash().handlers {
+            self.pods.handler_end_is_forgotten(place);
+        }
+    }
 }
 
-pub(crate) fn step() -> impl Strategy<Value = Step> {
+/// Many steps at random, or few in which everybody goes on by themselves and some one thing goes wrong.
+pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop_oneof![prop::collection::vec(step(), 1..60), prop::collection::vec(calm_step(), 2..16)]
+}
+
+fn calm_step() -> impl Strategy<Value = Step> {
+    let luck = prop_oneof![4 => fate().prop_map(Luck::Fate), 1 => Just(Luck::Crash)];
+    prop_oneof![
+        8 => (1..20_u16).prop_map(Step::Pass),
+        4 => (who(), luck).prop_map(|(who, luck)| Step::Luck(who, luck)),
+        4 => (who(), [end(), end()]).prop_map(|(who, ends)| Step::HandlersEnd(who, ends)),
+        4 => (who(), [end(), end()]).prop_map(|(who, ends)| Step::UndosEnd(who, ends)),
+        2 => prop_oneof![Just(None), Just(Some(Who::First)), Just(Some(Who::Second))].prop_map(Step::Lease),
+        1 => who().prop_map(Step::Pause),
+        1 => who().prop_map(Step::Resume),
+        2 => step(),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         12 => (who(), sight()).prop_map(|(who, sight)| Step::Look(who, sight)),
         16 => (who(), fate()).prop_map(|(who, fate)| Step::Act(who, fate)),

@@ -6,7 +6,7 @@ use super::{
     World,
     api_server::Fate,
     look::Sight,
-    process::Who,
+    process::{Luck, Who},
     run::{End, Run, Running},
     step::Step,
 };
@@ -59,7 +59,7 @@ impl World {
         for who in Who::ALL {
             let now = self.now;
             let process = self.process(who);
-            process.paused = false;
+            (process.paused, process.memory.luck) = (false, None);
             process.restart(now);
             process.disturbed(now);
         }
@@ -109,7 +109,11 @@ impl World {
             self.undos_end(who, [end; 2]);
         }
         if acts {
-            self.act(who, Fate::Answered);
+            match self.process(who).memory.luck.take() {
+                None => self.act(who, Fate::Answered),
+                Some(Luck::Fate(fate)) => self.act(who, fate),
+                Some(Luck::Crash) => self.crash(who),
+            }
         } else if looks {
             self.look(who, Sight::Clear);
         }
