@@ -50,10 +50,13 @@ fn main() -> ExitCode {
         undo::a_finished_notification_goes_when_its_time_is_over,
     ];
     let only_api = common![handlers::a_signal_needs_the_agent];
-    let _only_agent = common![
+    let only_agent = common![
         handlers::a_process_without_a_shell_reloads_on_a_signal,
         handlers::a_signal_that_would_kill_or_be_lost_is_not_sent,
     ];
-    let suite = [Scenarios { executor: Executor::Api, common: [both.clone(), only_api].concat(), alone: vec![] }];
+    let suite = [
+        Scenarios { executor: Executor::Api, common: [both.clone(), only_api].concat(), alone: vec![] },
+        Scenarios { executor: Executor::Agent, common: [both, only_agent].concat(), alone: vec![] },
+    ];
     phases::main(Path::new(env!("CARGO_BIN_EXE_lantern")), &suite)
 }

@@ -23,8 +23,13 @@ impl Ctx {
     pub async fn cri_socket(&self, pod: &Pod) -> Result<PathBuf> {
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).context("the pod has no node")?;
         let node = Api::<Node>::all(self.client()).get(node).await?;
-        let socket = node.annotations().get(SOCKET).and_then(|value| value.strip_prefix("unix://"));
-        let socket = socket.with_context(|| format!("node `{}` has no annotation `{SOCKET}`", node.name_any()))?;
-        Ok(PathBuf::from(socket))
+        socket_of(&node)
     }
+}
+
+/// Where the container runtime of this node listens.
+pub fn socket_of(node: &Node) -> Result<PathBuf> {
+    let socket = node.annotations().get(SOCKET).and_then(|value| value.strip_prefix("unix://"));
+    let socket = socket.with_context(|| format!("node `{}` has no annotation `{SOCKET}`", node.name_any()))?;
+    Ok(PathBuf::from(socket))
 }

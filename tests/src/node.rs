@@ -4,7 +4,11 @@
 //! only from in there. So that part of a scenario runs on a thread that enters the network namespace of whoever listens
 //! on the runtime's socket. Nothing else of the test process moves, and no CI needs to know where that network is.
 
-use std::{fs::File, os::fd::AsFd, path::Path};
+use std::{
+    fs::File,
+    os::fd::AsFd,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, anyhow};
 use boathook_actions::{
@@ -26,11 +30,10 @@ impl Ctx {
         (target, work, cancel): (Target, Work, Cancel),
     ) -> Result<Ended> {
         let socket = self.cri_socket(pod).await?;
-        let runtime = UnixStream::connect(&socket).await.with_context(|| format!("failed to reach {socket:?}"))?;
-        let runtime = runtime.peer_cred()?.pid().context("the container runtime has no process")?;
+        let network = network_of(&socket).await?;
         let (tell, told) = oneshot::channel();
         std::thread::spawn(move || {
-            let ended = enter_network_of(runtime).and_then(|()| {
+            let ended = network.as_deref().map_or(Ok(()), enter).and_then(|()| {
                 let here = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
                 Ok(here
                     .block_on(async { Place::Cri(Runtime::new(&socket, options)).run(&target, &work, cancel).await }))
@@ -42,14 +45,18 @@ impl Ctx {
     }
 }
 
-/// Moves this thread, and what it opens and starts from now on, into the network of that process.
-fn enter_network_of(pid: i32) -> Result<()> {
-    let (there, here) = (format!("/proc/{pid}/ns/net"), "/proc/thread-self/ns/net");
+/// The network namespace of whoever listens on this socket, unless it is that of this process.
+pub async fn network_of(socket: &Path) -> Result<Option<PathBuf>> {
+    let runtime = UnixStream::connect(socket).await.with_context(|| format!("failed to reach {socket:?}"))?;
+    let runtime = runtime.peer_cred()?.pid().context("the container runtime has no process")?;
+    let (there, here) = (format!("/proc/{runtime}/ns/net"), "/proc/self/ns/net");
     let name = |path: &str| std::fs::read_link(path).with_context(|| format!("failed to read `{path}`"));
-    if name(&there)? == name(here)? {
-        return Ok(());
-    }
-    let namespace = File::open(Path::new(&there))?;
+    Ok(if name(&there)? == name(here)? { None } else { Some(there.into()) })
+}
+
+/// Moves this thread, and what it opens and starts from now on, into that network.
+fn enter(network: &Path) -> Result<()> {
+    let namespace = File::open(network)?;
     move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
         .context("failed to enter the cluster's network")
 }

@@ -19,33 +19,61 @@ pub enum Look<T> {
     NotYet(String),
 }
 
+/// Looks again and again until a look is [`Look::Done`]. An error of `look` ends it at once; a look that takes too
+/// long is cut off at the deadline.
+pub async fn until<T>(deadline: Duration, what: &str, look: impl AsyncFnMut() -> Result<Look<T>>) -> Result<T> {
+    match look_until(deadline, what, look).await? {
+        Look::Done(value) => Ok(value),
+        Look::NotYet(seen) => Err(in_vain(deadline, what, &seen)),
+    }
+}
+
 impl Ctx {
-    /// Looks again and again until a look is [`Look::Done`]. An error of `look` ends it at once; a look that takes too
-    /// long is cut off at the deadline.
+    /// The same; a failure also shows the Events of the scenario's namespace.
     pub async fn poll_until<T>(
         &self,
         deadline: Duration,
         what: &str,
-        mut look: impl AsyncFnMut() -> Result<Look<T>>,
+        look: impl AsyncFnMut() -> Result<Look<T>>,
     ) -> Result<T> {
-        let mut seen = "nothing, the first look did not return".to_owned();
-        let looking = async {
-            let mut ticks = tokio::time::interval(INTERVAL);
-            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            loop {
-                ticks.tick().await;
-                match look().await? {
-                    Look::Done(value) => return Ok(value),
-                    Look::NotYet(instead) => seen = instead,
-                }
-            }
-        };
-        match tokio::time::timeout(deadline, looking).await {
-            Ok(result) => result.map_err(|error: anyhow::Error| error.context(format!("while waiting until {what}"))),
-            Err(_) => {
+        match look_until(deadline, what, look).await? {
+            Look::Done(value) => Ok(value),
+            Look::NotYet(seen) => {
                 let events = report::events_in(&self.client(), self.namespace()).await;
-                Err(anyhow!("waited {deadline:?} in vain until {what}\n--- seen last\n{}\n{events}", seen.trim_end()))
+                Err(anyhow!("{}\n{events}", in_vain(deadline, what, &seen)))
             }
         }
+    }
+}
+
+fn in_vain(deadline: Duration, what: &str, seen: &str) -> anyhow::Error {
+    anyhow!("waited {deadline:?} in vain until {what}\n--- seen last\n{}", seen.trim_end())
+}
+
+/// The first look that is done, or the last one before the deadline.
+async fn look_until<T>(
+    deadline: Duration,
+    what: &str,
+    mut look: impl AsyncFnMut() -> Result<Look<T>>,
+) -> Result<Look<T>> {
+    let mut seen = "nothing, the first look did not return".to_owned();
+    let looking = async {
+        let mut ticks = tokio::time::interval(INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            match look().await? {
+                Look::Done(value) => return Ok(value),
+                Look::NotYet(instead) => seen = instead,
+            }
+        }
+    };
+    match tokio::time::timeout(deadline, looking).await {
+        Ok(Ok(value)) => Ok(Look::Done(value)),
+        Ok(Err(error)) => {
+            let error: anyhow::Error = error;
+            Err(error.context(format!("while waiting until {what}")))
+        }
+        Err(_) => Ok(Look::NotYet(seen)),
     }
 }

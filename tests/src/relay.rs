@@ -26,11 +26,20 @@ type Connections = Arc<Mutex<JoinSet<()>>>;
 impl Relay {
     /// Listens on a free port of the loopback, and relays each connection to this `host:port`.
     pub async fn to(target: String) -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("failed to bind the relay")?;
+        Self::between(0, target).await
+    }
+
+    /// The same on this port.
+    pub async fn between(port: u16, target: String) -> Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.context("failed to bind the relay")?;
         let port = listener.local_addr()?.port();
         let (mut accepting, connections) = (JoinSet::new(), Connections::default());
         accepting.spawn(relay_all(listener, target, Arc::clone(&connections)));
         Ok(Self { port, listener: accepting, connections })
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// A relay to the API server of this config, and a client that goes through it.

@@ -9,47 +9,50 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use boathook_api::pod_notification::Executor;
+use boathook_api::{pod_notification::Executor, words};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, api::DeleteParams, config::Kubeconfig};
 
 use super::{
+    accounts::{self, Part},
+    api_relay::ApiRelay,
     log::Log,
+    node::Node,
     process::{Process, Program},
+    role::Role,
     word,
 };
 use crate::{DEADLINE, cluster::Cluster};
 
 /// Says a controller when it works.
-const READY: &str = "ready: leading, and the webhooks answer";
+const CONTROLLER_READY: &str = "ready: leading, and the webhooks answer";
+
+/// Says an agent when it works.
+const AGENT_READY: &str = "ready: keeping the ledger";
 
 /// What every process of Boathook needs is in the cluster; cheap to copy.
 #[derive(Clone)]
 pub struct Installation {
     cluster: Cluster,
+    node: Node,
     dir: PathBuf,
     started: Arc<AtomicUsize>,
     logs: Arc<Mutex<Vec<Log>>>,
 }
 
 impl Installation {
-    /// Installs it; logs and kubeconfigs lie in `dir`.
+    /// Installs it; logs, kubeconfigs and the agent's ledger lie in `dir`.
     pub async fn of(cluster: Cluster, dir: &Path) -> Result<Self> {
         std::fs::create_dir_all(dir).with_context(|| format!("failed to make `{}`", dir.display()))?;
         boathook_install::apply(&cluster.client, boathook_install::NAMESPACE, DEADLINE).await?;
-        Ok(Self { cluster, dir: dir.to_owned(), started: Arc::default(), logs: Arc::default() })
+        let node = Node::of(cluster.client.clone()).await?;
+        Ok(Self { cluster, node, dir: dir.to_owned(), started: Arc::default(), logs: Arc::default() })
     }
 
-    /// Starts a controller, and waits until it leads.
+    /// Starts a controller, and waits until it leads and its webhooks answer.
     pub async fn controller(&self, executor: Executor, more: &[&str]) -> Result<Process> {
-        let mut process = self.start_controller(executor, more)?;
-        process.says(READY).await?;
-        Ok(process)
-    }
-
-    /// Starts a controller, which need not lead.
-    pub fn start_controller(&self, executor: Executor, more: &[&str]) -> Result<Process> {
-        let kubeconfig = self.kubeconfig("controller", &self.cluster.kubeconfig)?;
+        let kubeconfig = accounts::kubeconfig(&self.cluster, Part::Controller(executor)).await?;
+        let kubeconfig = self.write("controller", &kubeconfig)?;
         let mut arguments = vec!["controller", "--kubeconfig", &kubeconfig];
         match executor {
             // What a controller is that was told nothing.
@@ -57,13 +60,38 @@ impl Installation {
             Executor::Agent => arguments.extend(["--executor", word(executor)]),
         }
         arguments.extend(more);
-        self.start("controller", &arguments, None)
+        let mut process = self.start("controller", Role::Boathook, &arguments, None)?;
+        process.says(CONTROLLER_READY).await?;
+        Ok(process)
+    }
+
+    /// Starts the node's agent. Its ledger is that of the agents before it.
+    pub async fn agent(&self) -> Result<Process> {
+        let kubeconfig = accounts::kubeconfig(&self.cluster, Part::Agent).await?;
+        self.agent_with(&kubeconfig).await
+    }
+
+    /// Starts the node's agent, with a way to the API server that can be closed.
+    pub async fn agent_behind_relay(&self) -> Result<(Process, ApiRelay)> {
+        let mut kubeconfig = accounts::kubeconfig(&self.cluster, Part::Agent).await?;
+        let relay = ApiRelay::to(self, &mut kubeconfig).await?;
+        Ok((self.agent_with(&kubeconfig).await?, relay))
+    }
+
+    async fn agent_with(&self, kubeconfig: &Kubeconfig) -> Result<Process> {
+        let kubeconfig = self.write("agent", kubeconfig)?;
+        let (socket, ledger) = (self.node.socket.display().to_string(), self.dir.join("agent").display().to_string());
+        let of_node = ["--node", &self.node.name, "--cri-socket", &socket, "--state-dir", &ledger];
+        let arguments = [&["agent", "--kubeconfig", &kubeconfig], &of_node[..]].concat();
+        let mut process = self.start_on_node(Role::Boathook, &arguments)?;
+        process.says(AGENT_READY).await?;
+        Ok(process)
     }
 
     /// Takes the lease away from a process that is known to be dead: its successor need not wait until it expires.
     pub async fn bury_leader(&self) -> Result<()> {
         let leases: Api<Lease> = Api::namespaced(self.cluster.client.clone(), boathook_install::NAMESPACE);
-        match leases.delete(boathook_api::words::LEASE, &DeleteParams::default()).await {
+        match leases.delete(words::LEASE, &DeleteParams::default()).await {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
             outcome => outcome.map(drop).context("failed to take the lease away"),
         }
@@ -74,10 +102,20 @@ impl Installation {
         self.lock_logs().iter().map(Log::tail).collect()
     }
 
-    fn start(&self, name: &str, arguments: &[&str], network: Option<PathBuf>) -> Result<Process> {
+    /// Starts a process from where the node's pods and its runtime's streams are reached.
+    pub(super) fn start_on_node(&self, role: Role, arguments: &[&str]) -> Result<Process> {
+        let name = match role {
+            Role::Boathook => "agent",
+            Role::Relay => "relay",
+        };
+        self.start(name, role, arguments, self.node.network.clone())
+    }
+
+    fn start(&self, name: &str, role: Role, arguments: &[&str], network: Option<PathBuf>) -> Result<Process> {
         let number = self.started.fetch_add(1, Ordering::SeqCst);
         let program = Program {
             name: name.to_owned(),
+            role,
             arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
             log: self.dir.join(format!("{number:03}-{name}.log")),
             network,
@@ -88,7 +126,7 @@ impl Installation {
     }
 
     /// Writes the kubeconfig of the part of this name, and returns its path.
-    fn kubeconfig(&self, part: &str, kubeconfig: &Kubeconfig) -> Result<String> {
+    fn write(&self, part: &str, kubeconfig: &Kubeconfig) -> Result<String> {
         let path = self.dir.join(format!("{part}.kubeconfig"));
         let text = serde_saphyr::to_string(kubeconfig).context("failed to write a kubeconfig")?;
         std::fs::write(&path, text).with_context(|| format!("failed to write `{}`", path.display()))?;

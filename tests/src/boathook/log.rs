@@ -46,13 +46,15 @@ impl Log {
         }
     }
 
-    /// Waits until one of the last lines is this one.
-    pub(super) async fn says(&self, wanted: &str) {
+    /// Waits until one of the last lines begins with this, and returns its rest.
+    pub(super) async fn says(&self, wanted: &str) -> String {
         let mut count = self.count.subscribe();
-        while !self.lock().last.iter().any(|line| line == wanted) {
-            if count.changed().await.is_err() {
-                // Not while this log lives, which sends.
-                return;
+        loop {
+            let rest = self.lock().last.iter().find_map(|line| Some(line.strip_prefix(wanted)?.to_owned()));
+            match rest {
+                Some(rest) => return rest,
+                // It changes while this log lives, which sends.
+                None => _ = count.changed().await,
             }
         }
     }
@@ -91,10 +93,10 @@ mod tests {
         let path = std::env::temp_dir().join(format!("boathook-log-{}", std::process::id()));
         let log = Log::new(path.clone()).unwrap();
         let (waiting, waited) = (log.clone(), log.clone());
-        let said = tokio::spawn(async move { waiting.says("leading").await });
+        let said = tokio::spawn(async move { waiting.says("lead").await });
         let text: String = (0..SHOWN).map(|number| format!("line {number}\n")).collect();
         waited.keep(format!("{text}leading\n").as_bytes()).await;
-        said.await.unwrap();
+        assert_eq!(said.await.unwrap(), "ing");
         let tail = log.tail();
         assert!(tail.ends_with("\nleading\n") && !tail.contains("line 0\n"), "{tail}");
         assert!(std::fs::read_to_string(&path).unwrap().starts_with("line 0\n"));

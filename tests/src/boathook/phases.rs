@@ -12,13 +12,16 @@ use std::{
 use anyhow::{Context, Result};
 use boathook_api::pod_notification::Executor;
 use futures::future::LocalBoxFuture;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use kube::Client;
 use libtest_mimic::{Arguments, Trial};
 use tokio::runtime::{Builder, Runtime};
 
-use super::{installation::Installation, process::Process, word};
+use super::{installation::Installation, process::Process, role, word};
 use crate::{
     Ctx,
     cluster::{Choice, Cluster},
+    namespace,
     scenario::{self, Body},
 };
 
@@ -69,8 +72,8 @@ macro_rules! alone {
 pub fn main(lantern: &Path, suite: &[Scenarios]) -> ExitCode {
     // Before anything else: in a container this program becomes the container's command.
     boathook_node::container_init::run_if_asked();
-    if super::is_the_program() {
-        return boathook::main();
+    if let Some(code) = role::play() {
+        return code;
     }
     match run_all(lantern, suite) {
         Ok(code) => code,
@@ -135,6 +138,7 @@ impl Run {
         for Scenarios { executor, alone, .. } in suite {
             passed &= self.alone(*executor, alone)?;
         }
+        self.runtime.block_on(remove_webhooks(&self.cluster.client))?;
         Ok(passed)
     }
 
@@ -196,7 +200,16 @@ impl Run {
     }
 }
 
+/// Takes the webhooks out of the way of whoever uses the cluster next.
+async fn remove_webhooks(client: &Client) -> Result<()> {
+    let name = boathook_install::webhooks::NAME.to_owned();
+    namespace::remove::<ValidatingWebhookConfiguration>(client.clone(), name).await
+}
+
 async fn start(installation: &Installation, executor: Executor) -> Result<Vec<Process>> {
-    let controller = installation.controller(executor, &[]).await?;
-    Ok(vec![controller])
+    let mut processes = vec![installation.controller(executor, &[]).await?];
+    if executor == Executor::Agent {
+        processes.push(installation.agent().await?);
+    }
+    Ok(processes)
 }

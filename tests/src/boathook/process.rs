@@ -10,7 +10,10 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
-use super::{AS_PROGRAM, log::Log};
+use super::{
+    log::Log,
+    role::{ROLE, Role},
+};
 use crate::DEADLINE;
 
 /// Past the 30 s that a process is given to let what runs there end.
@@ -20,6 +23,7 @@ const STOP_DEADLINE: Duration = Duration::from_secs(60);
 pub struct Program {
     /// For people, and for the log's name.
     pub name: String,
+    pub role: Role,
     pub arguments: Vec<String>,
     pub log: PathBuf,
     /// The network namespace to start it in; absent: this process' own.
@@ -35,14 +39,13 @@ pub struct Process {
 
 impl Process {
     pub fn start(program: Program) -> Result<Self> {
-        let Program { name, arguments, log, network } = program;
+        let Program { name, role, arguments, log, network } = program;
         let executable = std::env::current_exe().context("failed to find this program")?;
         let mut command = match &network {
             Some(network) => entering(network, &executable),
             None => Command::new(executable),
         };
-        command.args(arguments).env(AS_PROGRAM, "1").kill_on_drop(true);
-        // Without a deadline in words of its own a process must not wait for its terminal.
+        command.args(arguments).env(ROLE, role.word()).kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("failed to start the {name}"))?;
         let log = Log::new(log)?;
@@ -56,11 +59,11 @@ impl Process {
         &self.log
     }
 
-    /// Waits until it has said this line, lately.
-    pub async fn says(&mut self, line: &str) -> Result<()> {
+    /// Waits until it has said a line that begins with this, and returns the rest of it.
+    pub async fn says(&mut self, line: &str) -> Result<String> {
         let log = self.log.clone();
         let waited = tokio::select! {
-            () = log.says(line) => return Ok(()),
+            rest = log.says(line) => return Ok(rest),
             ended = self.child.wait() => format!("it ended with {}", ended?),
             () = tokio::time::sleep(DEADLINE) => format!("waited {DEADLINE:?} in vain"),
         };
