@@ -1,13 +1,17 @@
-//! Code and manifests that are generated and committed: `cargo xtask generate` refreshes them, a test fails when they
-//! are stale.
+//! Code, manifests and documentation that are generated and committed: `cargo xtask generate` refreshes them, a test
+//! fails when they are stale.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
+use crate::reference;
+
 /// From the crate's folder, as are all paths here.
 const PROTO: &str = "../crates/cri/proto/runtime.proto";
 const GENERATED: &str = "../crates/cri/src/generated.rs";
+
+const REFERENCE: &str = "../docs/reference.md";
 
 /// All of it is generated: what is in there and is not made here is removed.
 const DEPLOY: &str = "../deploy";
@@ -19,7 +23,8 @@ pub(crate) fn run() -> Result<()> {
     }
     let manifests = boathook_install::render::manifests();
     let manifests = manifests.into_iter().map(|manifest| (deploy.join(manifest.path), manifest.text));
-    for (path, text) in manifests.chain([(path(GENERATED), cri()?)]) {
+    let others = [(path(GENERATED), cri()?), (path(REFERENCE), reference::page()?)];
+    for (path, text) in manifests.chain(others) {
         let folder = path.parent().context("every file is in a folder")?;
         std::fs::create_dir_all(folder)
             .and_then(|()| std::fs::write(&path, text))
@@ -56,6 +61,13 @@ mod tests {
     fn what_is_committed_is_what_would_be_generated() {
         let committed = std::fs::read_to_string(path(GENERATED)).unwrap();
         assert!(committed == cri().unwrap(), "`{GENERATED}` is stale: run `cargo xtask generate` and commit it");
+    }
+
+    #[test]
+    fn the_reference_is_that_which_would_be_generated() {
+        let committed = std::fs::read_to_string(path(REFERENCE)).unwrap();
+        let page = reference::page().unwrap();
+        assert!(committed == page, "`docs/reference.md` is stale: run `cargo xtask generate` and commit it");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod generate;
+mod reference;
 mod say;
 
 use std::process::ExitCode;

@@ -21,13 +21,13 @@ pub(super) fn steps(page: &str) -> Vec<Step> {
     let mut lines = page.lines().enumerate().map(|(number, line)| (number + 1, line));
     while let Some((line, opening)) = lines.next() {
         let Some(language) = opening.strip_prefix("```") else { continue };
-        let block: Vec<_> =
-            lines.by_ref().map(|(_, text)| text).take_while(|text| !text.starts_with("```")).collect();
+        let block: Vec<_> = lines.by_ref().map(|(_, text)| text).take_while(|text| !text.starts_with("```")).collect();
         match language {
             "yaml" => {
                 let (first, rest) = block.split_first().expect("a block has lines");
                 if let Some(file) = first.strip_prefix("# ").filter(|file| file.ends_with(".yaml")) {
-                    steps.push(Step { line, does: Does::Write { file: file.to_owned(), text: rest.join("\n") + "\n" } });
+                    steps
+                        .push(Step { line, does: Does::Write { file: file.to_owned(), text: rest.join("\n") + "\n" } });
                 }
             }
             "sh" => steps.push(Step { line, does: Does::Run { commands: commands(&block), prints: None } }),
