@@ -6,7 +6,7 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use boathook_api::outcome::{Outcome, Work};
-use boathook_api::pod_notification::Retry;
+use boathook_api::pod_notification::{ErrorType, Retry};
 use boathook_decide::pod_notification::Progress;
 use boathook_runtime::{Clock, execution::Runs};
 use tokio::task::JoinSet;
@@ -66,7 +66,7 @@ impl Keeper {
             self.runs.start_undo(&subject, work(&record));
             self.runs.settled(&record.uid, |_, undo| *undo != Progress::Running).await;
             let (_, undo) = self.runs.progress(&record.uid);
-            if succeeded(&undo) {
+            if is_over(&undo) {
                 return;
             }
             tokio::time::sleep(pause).await;
@@ -75,12 +75,16 @@ impl Keeper {
     }
 }
 
-/// Nothing is left in memory of what is written down already.
-fn succeeded(undo: &Progress) -> bool {
+/// It has succeeded, or the node knows no such pod any more: whether it is gone for good is the controller's to say.
+fn is_over(undo: &Progress) -> bool {
     match undo {
+        // It was written down meanwhile.
         Progress::Idle => true,
         Progress::Running => false,
-        Progress::Ended { results, .. } => results.iter().all(|(_, ended)| ended.outcome == Outcome::Succeeded),
+        Progress::Ended { results, .. } => results.iter().all(|(_, ended)| match &ended.outcome {
+            Outcome::Succeeded => true,
+            Outcome::Failed(failure) | Outcome::Unknown(failure) => failure.kind == ErrorType::PodNotFound,
+        }),
     }
 }
 

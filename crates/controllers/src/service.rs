@@ -84,6 +84,7 @@ impl Service {
             enabled: options.pod_notifications.enabled,
             children: seen_pod_notifications.clone(),
             reporter: reporter.clone(),
+            made: notification::Made::default(),
         };
         let surroundings = pod_notification::Surroundings {
             client: client.clone(),

@@ -1,6 +1,7 @@
 //! Notification: one PodNotification for each pod that it selects.
 
 mod act;
+mod made;
 mod observe;
 mod triggers;
 
@@ -13,6 +14,7 @@ use jiff::Timestamp;
 use kube::{Client, runtime::reflector::Store};
 use snafu::Snafu;
 
+pub use made::Made;
 pub use triggers::triggers;
 pub(crate) use triggers::{parent, parent_by_name};
 
@@ -27,6 +29,7 @@ pub struct Controller {
     /// The PodNotifications of all namespaces.
     pub children: Store<Lenient<PodNotification>>,
     pub reporter: Reporter,
+    pub made: Made,
 }
 
 #[derive(Debug, Snafu)]

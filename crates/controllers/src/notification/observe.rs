@@ -78,5 +78,7 @@ fn children(controller: &Controller, object: &Notification) -> Vec<PodNotificati
     let owned = |child: &&PodNotification| {
         child.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref() && owner.controller == Some(true))
     };
-    readable.filter(owned).cloned().collect()
+    let mut children: Vec<_> = readable.filter(owned).cloned().collect();
+    children.extend(controller.made.besides(uid.as_deref().unwrap_or_default(), &children));
+    children
 }

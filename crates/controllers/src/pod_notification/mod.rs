@@ -55,6 +55,7 @@ pub struct Controller {
     rooms: Rooms,
     latest: Latest,
     reporter: Reporter,
+    look_again: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
     /// Notifications of whose PodNotifications one has changed.
     parents: mpsc::UnboundedSender<ObjectRef<Notification>>,
 }
@@ -84,8 +85,8 @@ impl Controller {
         let Surroundings { client, identity, lease, reporter, metrics, look_again, parents } = surroundings;
         let place = Place::Api(ApiServer::new(client.clone()));
         let runs = Runs::new(place, metrics, look_again.clone());
-        let rooms = Rooms::new(options.limits, look_again);
-        Self { client, identity, options, lease, runs, rooms, latest: Latest::default(), reporter, parents }
+        let rooms = Rooms::new(options.limits, look_again.clone());
+        Self { client, identity, options, lease, runs, rooms, latest: Latest::default(), reporter, look_again, parents }
     }
 
     /// From now on nothing is started; what runs goes on.
@@ -146,8 +147,18 @@ impl Reconcile<PodNotification> for Controller {
             let (run, undo) = self.runs.progress(&object.uid().unwrap_or_default());
             let pod = SeenPod::Unknown;
             let observed = Observed { object: &object, me, pod, run, undo, expires: None, room: false };
-            for effect in decide_gone(&observed, Timestamp::now()).effects {
+            let now = Timestamp::now();
+            let decision = decide_gone(&observed, now);
+            for effect in decision.effects {
                 apply_here(&self.runs, &object, effect);
+            }
+            // No watch tells of it any more, and the run loop has nothing to look at.
+            if let Some(again) = decision.again {
+                let (look_again, reference) = (self.look_again.clone(), ObjectRef::from_obj(&object));
+                tokio::spawn(async move {
+                    tokio::time::sleep(until(again, now)).await;
+                    let _ = look_again.send(reference);
+                });
             }
         }
     }

@@ -40,11 +40,7 @@ fn play(plan: Plan, steps: Vec<Step>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: None,
-        max_shrink_iters: 20_000,
-        ..ProptestConfig::with_cases(crate::cases(2_000))
-    })]
+    #![proptest_config(crate::config(2_000))]
 
     #[test]
     fn whatever_goes_wrong_what_was_done_is_taken_back(plan in plan(), steps in steps()) {

@@ -256,7 +256,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(crate::cases(500)) })]
+    #![proptest_config(crate::config(500))]
 
     #[test]
     fn no_pod_is_told_twice_nor_too_many_at_once_whoever_looks_and_whatever_is_lost(
