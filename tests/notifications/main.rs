@@ -46,7 +46,6 @@ fn main() -> ExitCode {
         undo::an_undo_runs_in_a_terminating_namespace,
         undo::an_undo_runs_in_the_new_instance_of_a_restarted_container,
         undo::what_is_revoked_before_it_is_claimed_never_runs,
-        undo::an_undo_cannot_be_unasked_and_what_runs_cannot_be_changed,
         undo::a_finished_notification_goes_when_its_time_is_over,
     ];
     let only_api = common![handlers::a_signal_needs_the_agent];
