@@ -1,20 +1,28 @@
 //! Notifications on the cluster that the environment chooses, with both executors. See `boathook_tests::boathook`.
 
+mod access;
+mod declarations;
 mod endings;
 mod handlers;
 mod notification;
+mod outages;
 mod undo;
 
 use std::{path::Path, process::ExitCode};
 
 use boathook_api::pod_notification::Executor;
 use boathook_tests::{
+    alone,
     boathook::phases::{self, Scenarios},
     common,
 };
 
 fn main() -> ExitCode {
     let both = common![
+        access::who_may_patch_pods_and_not_exec_runs_what_is_declared_and_no_more,
+        declarations::each_mistake_is_told_with_its_container_entry_and_field,
+        declarations::a_declaration_is_what_it_was_when_the_pod_was_created,
+        declarations::yaml_and_json_declare_alike,
         endings::a_handler_that_hangs_is_ended_on_time,
         endings::a_handler_that_ignores_term_is_ended_on_time,
         endings::a_child_that_holds_stdout_does_not_hold_the_notification,
@@ -46,7 +54,6 @@ fn main() -> ExitCode {
         undo::an_undo_runs_in_a_terminating_namespace,
         undo::an_undo_runs_in_the_new_instance_of_a_restarted_container,
         undo::what_is_revoked_before_it_is_claimed_never_runs,
-        undo::an_undo_cannot_be_unasked_and_what_runs_cannot_be_changed,
         undo::a_finished_notification_goes_when_its_time_is_over,
     ];
     let only_api = common![handlers::a_signal_needs_the_agent];
@@ -54,9 +61,30 @@ fn main() -> ExitCode {
         handlers::a_process_without_a_shell_reloads_on_a_signal,
         handlers::a_signal_that_would_kill_or_be_lost_is_not_sent,
     ];
+    let both_alone = alone![
+        outages::what_is_asked_while_the_controller_is_down_is_undone,
+        outages::what_expires_while_its_executor_is_down_is_undone_when_it_is_back,
+        outages::a_handler_whose_executor_was_killed_is_unknown_and_undone,
+        outages::a_process_that_is_told_to_stop_lets_its_handlers_end,
+        outages::with_the_gate_off_nothing_runs_but_what_is_owed_is_undone,
+    ];
+    let only_api_alone = alone![outages::a_leader_that_was_stopped_past_its_lease_runs_nothing_twice];
+    let only_agent_alone = alone![
+        outages::an_agent_undoes_on_time_while_the_api_server_is_gone,
+        outages::an_agent_that_was_killed_undoes_without_an_api_server_too,
+        outages::an_agent_that_was_away_never_runs_what_was_revoked,
+    ];
     let suite = [
-        Scenarios { executor: Executor::Api, common: [both.clone(), only_api].concat(), alone: vec![] },
-        Scenarios { executor: Executor::Agent, common: [both, only_agent].concat(), alone: vec![] },
+        Scenarios {
+            executor: Executor::Api,
+            common: [both.clone(), only_api].concat(),
+            alone: [both_alone.clone(), only_api_alone].concat(),
+        },
+        Scenarios {
+            executor: Executor::Agent,
+            common: [both, only_agent].concat(),
+            alone: [both_alone, only_agent_alone].concat(),
+        },
     ];
     phases::main(Path::new(env!("CARGO_BIN_EXE_lantern")), &suite)
 }

@@ -105,7 +105,9 @@ pub(crate) async fn an_undo_that_fails_is_tried_until_it_succeeds(ctx: Ctx, _: E
     ensure!(!failed.finalizers().is_empty(), "it was let go with its undo owed");
     ctx.shell("box", "touch log/loose").await?;
     ctx.undone(&frozen.name_any(), reason::UNDO_SUCCEEDED).await?;
-    assert_eq!(ctx.recorded("box").await?, ["freeze", "loosened"]);
+    // At least once: in so short a time an attempt may have succeeded without being seen to.
+    let lines = ctx.recorded("box").await?;
+    ensure!(lines.len() > 1 && lines[0] == "freeze" && lines[1..].iter().all(|line| line == "loosened"), "{lines:?}");
     Ok(())
 }
 
@@ -151,22 +153,6 @@ pub(crate) async fn what_is_revoked_before_it_is_claimed_never_runs(ctx: Ctx, _:
     ctx.delete_and_see_gone::<PodNotification>(&revoked.name_any()).await?;
     assert_eq!(ctx.recorded("box").await?, [""; 0]);
     Ok(())
-}
-
-pub(crate) async fn an_undo_cannot_be_unasked_and_what_runs_cannot_be_changed(ctx: Ctx, _: Executor) -> Result<()> {
-    ctx.run_pod(freezer(recorder(&ctx, "box")).build()).await?;
-    let frozen = ctx.notify("freeze", freeze()).await?;
-    let name = frozen.name_any();
-    ctx.request_undo(&name).await?;
-    for (change, words) in [
-        (json!({"undoRequested": false}), "cannot be taken back"),
-        (json!({"notifier": "thaw"}), "can be changed"),
-        (json!({"undo": {"notifier": "freeze"}}), "can be changed"),
-    ] {
-        let refused = ctx.patch_spec(&name, &change).await.err().context("the change was not refused")?;
-        ensure!(format!("{refused:#}").contains(words), "{change}: {refused:#}");
-    }
-    ctx.undone(&name, reason::UNDO_SUCCEEDED).await.map(drop)
 }
 
 /// It is deleted when its time after the end is over, and not before its undo is done.

@@ -80,8 +80,9 @@ fn run_all(lantern: &Path, scenarios: &[Scenario], in_process: &[Scenario]) -> R
     remember_panics();
     let runtime = Arc::new(Builder::new_multi_thread().enable_all().build()?);
     let (cluster, embedded) = runtime.block_on(Cluster::connect(choice, lantern))?;
-    let trial =
-        |name: String, cluster: &Cluster, scenario: &Scenario| trial(name, &runtime, cluster, Box::new(scenario.run));
+    let trial = |name: String, cluster: &Cluster, scenario: &Scenario| {
+        trial(name, &runtime, cluster, Box::new(scenario.run), String::new)
+    };
     let mut trials: Vec<_> =
         scenarios.iter().map(|scenario| trial(scenario.name.to_owned(), &cluster, scenario)).collect();
     if let Some(embedded) = &embedded {
@@ -98,12 +99,19 @@ fn run_all(lantern: &Path, scenarios: &[Scenario], in_process: &[Scenario]) -> R
 /// What a scenario does with what it is given.
 pub type Body = Box<dyn FnOnce(Ctx) -> LocalBoxFuture<'static, Result<()>> + Send>;
 
-/// A scenario as a trial, which runs it in a namespace of its own.
-pub fn trial(name: String, runtime: &Arc<Runtime>, cluster: &Cluster, body: Body) -> Trial {
+/// A scenario as a trial, which runs it in a namespace of its own. What `afterword` says is told with its failure.
+pub fn trial(
+    name: String,
+    runtime: &Arc<Runtime>,
+    cluster: &Cluster,
+    body: Body,
+    afterword: impl Fn() -> String + Send + 'static,
+) -> Trial {
     let (runtime, cluster, scenario) = (runtime.clone(), cluster.clone(), name.clone());
     Trial::test(name, move || {
         RUNS_SCENARIOS.set(true);
-        runtime.block_on(run(cluster, &scenario, body)).map_err(|error| Failed::from(explain(&error)))
+        let outcome = runtime.block_on(run(cluster, &scenario, body));
+        outcome.map_err(|error| Failed::from(format!("{}\n{}", explain(&error), afterword()).trim_end()))
     })
 }
 

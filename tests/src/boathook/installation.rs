@@ -52,7 +52,8 @@ impl Installation {
     /// Starts a controller, and waits until it leads and its webhooks answer.
     pub async fn controller(&self, executor: Executor, more: &[&str]) -> Result<Process> {
         let kubeconfig = accounts::kubeconfig(&self.cluster, Part::Controller(executor)).await?;
-        let kubeconfig = self.write("controller", &kubeconfig)?;
+        self.write("controller", &kubeconfig)?;
+        let kubeconfig = self.kubeconfig("controller");
         let mut arguments = vec!["controller", "--kubeconfig", &kubeconfig];
         match executor {
             // What a controller is that was told nothing.
@@ -79,7 +80,13 @@ impl Installation {
     }
 
     async fn agent_with(&self, kubeconfig: &Kubeconfig) -> Result<Process> {
-        let kubeconfig = self.write("agent", kubeconfig)?;
+        self.write("agent", kubeconfig)?;
+        self.agent_again().await
+    }
+
+    /// Starts the node's agent as the last one was, whether or not the API server can be reached.
+    pub async fn agent_again(&self) -> Result<Process> {
+        let kubeconfig = self.kubeconfig("agent");
         let (socket, ledger) = (self.node.socket.display().to_string(), self.dir.join("agent").display().to_string());
         let of_node = ["--node", &self.node.name, "--cri-socket", &socket, "--state-dir", &ledger];
         let arguments = [&["agent", "--kubeconfig", &kubeconfig], &of_node[..]].concat();
@@ -125,12 +132,15 @@ impl Installation {
         Ok(process)
     }
 
-    /// Writes the kubeconfig of the part of this name, and returns its path.
-    fn write(&self, part: &str, kubeconfig: &Kubeconfig) -> Result<String> {
-        let path = self.dir.join(format!("{part}.kubeconfig"));
+    /// Writes the kubeconfig of the part of this name.
+    fn write(&self, part: &str, kubeconfig: &Kubeconfig) -> Result<()> {
+        let path = self.kubeconfig(part);
         let text = serde_saphyr::to_string(kubeconfig).context("failed to write a kubeconfig")?;
-        std::fs::write(&path, text).with_context(|| format!("failed to write `{}`", path.display()))?;
-        Ok(path.display().to_string())
+        std::fs::write(&path, text).with_context(|| format!("failed to write `{path}`"))
+    }
+
+    fn kubeconfig(&self, part: &str) -> String {
+        self.dir.join(format!("{part}.kubeconfig")).display().to_string()
     }
 
     fn lock_logs(&self) -> std::sync::MutexGuard<'_, Vec<Log>> {

@@ -190,13 +190,7 @@ impl Run {
     /// A failure also shows what Boathook's processes said last.
     fn trial(&self, name: String, installation: &Installation, body: Body) -> Trial {
         let installation = installation.clone();
-        let telling: Body = Box::new(move |ctx| {
-            let running = body(ctx);
-            Box::pin(
-                async move { running.await.map_err(|error| anyhow::anyhow!("{error:#}\n{}", installation.tails())) },
-            )
-        });
-        scenario::trial(name, &self.runtime, &self.cluster, telling)
+        scenario::trial(name, &self.runtime, &self.cluster, body, move || installation.tails())
     }
 }
 
