@@ -1,9 +1,9 @@
 //! What a decision needs to know: the object, its pod as it is now, what runs here.
 
-use boathook_api::{Declarations, PodNotification};
+use boathook_api::{Declarations, PodNotification, pod::containers};
 use boathook_decide::pod_notification::{self as decide, Me, Progress, SeenPod, needs_pod};
 use boathook_runtime::{Classified, ErrorClass, execution::Room};
-use k8s_openapi::api::core::v1::{Container, Node, Pod};
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Api, ResourceExt, runtime::reflector::ObjectRef};
 use snafu::{ResultExt, Snafu};
 
@@ -78,23 +78,12 @@ async fn node_is_ready(controller: &Controller, object: &PodNotification) -> Res
 }
 
 fn seen(pod: &Pod) -> decide::Pod {
-    let spec = pod.spec.as_ref();
-    let ordinary = spec.iter().flat_map(|spec| &spec.containers);
-    let init = spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
-    let sidecars = init.filter(|container| is_sidecar(container));
-    let containers: Vec<_> = ordinary.chain(sidecars).map(|container| container.name.clone()).collect();
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    let declared = Declarations::parse(pod.annotations(), &containers).map_err(|mistake| mistake.to_string());
     decide::Pod {
         uid: pod.uid().unwrap_or_default(),
-        node: spec.and_then(|spec| spec.node_name.clone()),
+        node: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
         over: matches!(phase, Some("Succeeded" | "Failed")),
-        containers,
-        declared,
+        containers: containers(pod),
+        declared: Declarations::of_pod(pod).map_err(|mistake| mistake.to_string()),
     }
-}
-
-/// An init container that runs beside the others.
-fn is_sidecar(container: &Container) -> bool {
-    container.restart_policy.as_deref() == Some("Always")
 }

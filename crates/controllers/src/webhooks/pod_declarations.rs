@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use boathook_api::{Declarations, declaration::of_annotations, words::NOTIFIERS_PREFIX};
 use boathook_runtime::webhook::{Ask, refuse};
-use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use k8s_openapi::api::core::v1::Pod;
 use kube::{ResourceExt, api::DynamicObject, core::admission::AdmissionResponse};
 
 /// A new pod's declarations are valid, or the answer says what is wrong.
@@ -15,17 +15,10 @@ pub(super) fn review_new_pod(ask: &Ask) -> AdmissionResponse {
         // The API server has read it, so it is a pod: newer than we know. Whoever runs its notifiers reads it again.
         Some(Err(_)) | None => return AdmissionResponse::from(ask),
     };
-    match Declarations::parse(pod.annotations(), &pod.spec.as_ref().map(may_declare).unwrap_or_default()) {
+    match Declarations::of_pod(&pod) {
         Ok(_) => AdmissionResponse::from(ask),
         Err(mistake) => refuse(ask, 422, "Invalid", mistake),
     }
-}
-
-/// Ordinary containers, and native sidecars.
-fn may_declare(spec: &PodSpec) -> Vec<String> {
-    let sidecars = spec.init_containers.iter().flatten();
-    let sidecars = sidecars.filter(|container| container.restart_policy.as_deref() == Some("Always"));
-    spec.containers.iter().chain(sidecars).map(|container| container.name.clone()).collect()
 }
 
 /// An update, or a binding to a node, leaves the declarations as they are.
