@@ -171,23 +171,22 @@ async fn a_missing_right_is_named_and_nobody_is_told() {
     let roles: Api<Role> = Api::default_namespaced(client.clone());
     let bindings: Api<RoleBinding> = Api::default_namespaced(client.clone());
     let line = format!("notify -l app=web reload --kubeconfig {}", file.display());
-    let of_ours = "podnotifications.boathook.dev";
-    for (missing, granted) in [
+    let ours =
+        |verbs: &[&str]| json!({"apiGroups": ["boathook.dev"], "resources": ["podnotifications"], "verbs": verbs});
+    // Whoever may create but not watch is told so before anybody is told anything.
+    for (place, (missing, granted)) in [
         ("list pods", json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]})),
-        (
-            &format!("list {of_ours}"),
-            json!({"apiGroups": ["boathook.dev"], "resources": ["podnotifications"], "verbs": ["list", "watch"]}),
-        ),
-        (
-            &format!("create {of_ours}"),
-            json!({"apiGroups": ["boathook.dev"], "resources": ["podnotifications"], "verbs": ["create"]}),
-        ),
-    ] {
+        ("list podnotifications.boathook.dev", ours(&["create"])),
+        ("list podnotifications.boathook.dev", ours(&["list", "watch"])),
+    ]
+    .into_iter()
+    .enumerate()
+    {
         let (code, out, err) = cluster.run(&line).await;
         assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
         let wanted = format!("error: the right to {missing} in namespace `default` is missing (ClusterRole ");
         assert!(err.contains(&wanted), "{err}");
-        let name = missing.replace(' ', "-");
+        let name = format!("grant-{place}");
         let role = json!({"metadata": {"name": name}, "rules": [granted]});
         roles.create(&PostParams::default(), &serde_json::from_value(role).unwrap()).await.unwrap();
         let binding = json!({"metadata": {"name": name},
@@ -197,7 +196,8 @@ async fn a_missing_right_is_named_and_nobody_is_told() {
     }
     let made: Api<PodNotification> = Api::default_namespaced(client);
     assert!(made.list(&ListParams::default()).await.unwrap().items.is_empty(), "somebody was told");
-    assert_eq!(cluster.run(&line).await.0, Some(0));
+    let waiting = cluster.run(&line).await;
+    assert_eq!(waiting.0, Some(0), "{waiting:?}");
 }
 
 #[tokio::test]
