@@ -5,6 +5,7 @@
 //! when to look again. After a crash between any two effects, the next look at the objects is enough to go on.
 
 mod conditions;
+mod moment;
 pub mod notification;
 pub mod pod_notification;
 pub mod report;

@@ -7,12 +7,13 @@ use boathook_api::{
     words::{NOTIFICATION_LABEL, condition, reason},
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Resource, ResourceExt, core::ObjectMeta};
 
 use crate::{
     About, Gravity, Leadership, Report,
     conditions::{self, Saying},
+    moment::moment,
 };
 
 /// What one look found.
@@ -96,7 +97,7 @@ fn notify(
     let count = |state| i32::try_from(in_state(state)).unwrap_or(i32::MAX);
     status.succeeded_count = count(State::Succeeded);
     status.failed_count = count(State::Failed);
-    status.start_time.get_or_insert(MicroTime(now));
+    status.start_time.get_or_insert(moment(now));
     let generation = object.metadata.generation;
     let accepted = Saying { kind: condition::ACCEPTED, status: "True", reason: reason::PINNED, message: "" };
     conditions::set(&mut status.conditions, accepted, generation, now);
@@ -109,7 +110,7 @@ fn notify(
         (true, _) => Saying { kind: condition::COMPLETE, status: "True", reason: reason::FAILED, message: &counts },
     };
     if over {
-        status.complete_time = Some(MicroTime(now));
+        status.complete_time = Some(moment(now));
         let gravity = if status.failed_count == 0 { Gravity::Normal } else { Gravity::Warning };
         decision.reports.push(report(gravity, complete.reason, counts.clone()));
     }
@@ -179,7 +180,7 @@ fn refuse(
     now: Timestamp,
 ) -> Decision {
     let generation = object.metadata.generation;
-    status.start_time.get_or_insert(MicroTime(now));
+    status.start_time.get_or_insert(moment(now));
     for (kind, truth, reason) in [(condition::ACCEPTED, "False", why), (condition::COMPLETE, "True", reason::FAILED)] {
         conditions::set(&mut status.conditions, Saying { kind, status: truth, reason, message }, generation, now);
     }

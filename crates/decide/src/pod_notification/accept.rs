@@ -6,7 +6,6 @@ use boathook_api::{
     words::{condition, reason},
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use super::{
     Decision, Effect, Object, Observed, Role, SOON, SeenPod, earliest,
@@ -17,6 +16,7 @@ use super::{
 use crate::{
     Leadership,
     conditions::{self, Saying},
+    moment::moment,
 };
 
 /// Nobody has seen it yet: the controller that leads does.
@@ -51,7 +51,7 @@ pub(super) fn fresh(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp
         Err(wrong) => return refuse(object, reason::REFUSED, wrong, now),
     };
     let mut status = object.status.clone();
-    status.start_time = Some(MicroTime(now));
+    status.start_time = Some(moment(now));
     status.pod_uid = Some(pod.uid.clone());
     status.node_name = Some(node.clone());
     status.executor = Some(executor);
@@ -147,7 +147,7 @@ fn claim(
     now: Timestamp,
     decision: &mut Decision,
 ) {
-    status.claim = Some(Claim { holder: observed.me.identity.to_owned(), time: MicroTime(now) });
+    status.claim = Some(Claim { holder: observed.me.identity.to_owned(), time: moment(now) });
     status.containers = parts.iter().map(|part| claimed(part, now)).collect();
     if object.object.spec.undo.is_some() {
         let saying = Saying { kind: condition::UNDONE, status: "False", reason: reason::ARMED, message: "" };
@@ -173,5 +173,5 @@ fn claimed(part: &Part, now: Timestamp) -> ContainerNotificationStatus {
         exit_code: None,
         output: None,
     });
-    ContainerNotificationStatus { start_time: Some(MicroTime(now)), undo, ..named(part) }
+    ContainerNotificationStatus { start_time: Some(moment(now)), undo, ..named(part) }
 }

@@ -1,11 +1,12 @@
 //! What a PodNotification's conditions say of its undo, and its errors.
 
+use crate::moment::moment;
 use boathook_api::{
     pod_notification::{ErrorType, NotificationError, PodNotificationStatus},
     words::{condition, reason},
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 /// Whether the question of the undo is closed: done, or nobody can do it any more.
 pub(super) fn undone(status: &PodNotificationStatus) -> bool {
@@ -27,7 +28,7 @@ pub(super) fn undo_succeeded(status: &PodNotificationStatus) -> bool {
 }
 
 pub(super) fn error(kind: ErrorType, message: impl Into<String>, now: Timestamp) -> NotificationError {
-    NotificationError { kind, message: message.into(), timestamp: MicroTime(now) }
+    NotificationError { kind, message: message.into(), timestamp: moment(now) }
 }
 
 /// An error's type by its name, as objects carry it.

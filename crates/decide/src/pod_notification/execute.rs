@@ -6,7 +6,6 @@ use boathook_api::{
     words::{condition, reason},
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use super::{
     Decision, Effect, Object, Observed, PATIENCE, Progress, Role, SILENCE, SOON, SeenPod, accept, earliest, errors,
@@ -15,6 +14,7 @@ use super::{
 use crate::{
     About, Gravity, Leadership, Report,
     conditions::{self, Saying},
+    moment::moment,
 };
 
 /// It is claimed, and not yet complete.
@@ -84,7 +84,7 @@ fn complete(observed: &Observed<'_>, object: &Object<'_>, results: &[(String, En
         record.error = Some(errors::error(ErrorType::OutcomeUnknown, message, now));
     }
     let failed = status.containers.iter().find_map(|record| Some((record.name.clone(), record.error.clone()?)));
-    status.complete_time = Some(MicroTime(now));
+    status.complete_time = Some(moment(now));
     status.state = if failed.is_some() { State::Failed } else { State::Succeeded };
     let report = match failed {
         None => report(Gravity::Normal, reason::SUCCEEDED.to_owned(), ran(&status)),
@@ -157,7 +157,7 @@ fn unknown(observed: &Observed<'_>, object: &Object<'_>, message: &str, now: Tim
         record.error = Some(error.clone());
     }
     status.state = State::Failed;
-    status.complete_time = Some(MicroTime(now));
+    status.complete_time = Some(moment(now));
     status.error = Some(error);
     say_complete(object, &mut status, message, now);
     let mut decision = Decision::default();
@@ -183,8 +183,8 @@ fn say_complete(object: &Object<'_>, status: &mut PodNotificationStatus, message
 fn write_down(record: &mut ContainerNotificationStatus, ended: &Ended) {
     let Ended { outcome, exit_code, output, container_id, attempts, started, completed, process_may_remain: _ } = ended;
     record.container_id.clone_from(container_id);
-    record.start_time = Some(MicroTime(*started));
-    record.complete_time = Some(MicroTime(*completed));
+    record.start_time = Some(moment(*started));
+    record.complete_time = Some(moment(*completed));
     record.attempts = Some(*attempts);
     record.exit_code = *exit_code;
     record.output = Some(output.clone()).filter(|output| !output.is_empty());

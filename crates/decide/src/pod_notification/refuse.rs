@@ -6,12 +6,12 @@ use boathook_api::{
     words::{condition, reason},
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use super::{Decision, Effect, Object, errors};
 use crate::{
     About, Gravity, Report,
     conditions::{self, Saying},
+    moment::moment,
 };
 
 /// Why it must not run any more.
@@ -31,7 +31,7 @@ pub(super) fn nothing_to_run(object: &Object<'_>, mut status: PodNotificationSta
     let notifier = object.object.spec.notifier.as_deref().unwrap_or_default();
     let message = format!("no container of the pod declares `{notifier}`");
     status.state = State::Succeeded;
-    status.complete_time = Some(MicroTime(now));
+    status.complete_time = Some(moment(now));
     let saying =
         Saying { kind: condition::COMPLETE, status: "True", reason: reason::NO_MATCHING_NOTIFIER, message: &message };
     conditions::set(&mut status.conditions, saying, object.generation(), now);
@@ -70,8 +70,8 @@ pub(super) fn end(object: &Object<'_>, failure: Failure, now: Timestamp) -> Deci
 
 fn fail(object: &Object<'_>, mut status: PodNotificationStatus, failure: Failure, now: Timestamp) -> Decision {
     status.state = State::Failed;
-    status.start_time.get_or_insert(MicroTime(now));
-    status.complete_time = Some(MicroTime(now));
+    status.start_time.get_or_insert(moment(now));
+    status.complete_time = Some(moment(now));
     // A claim that started nothing is none.
     status.claim = None;
     status.error = Some(errors::error(failure.kind, &failure.message, now));

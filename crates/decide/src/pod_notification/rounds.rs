@@ -6,12 +6,12 @@ use boathook_api::{
     words::{condition, reason},
 };
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 use super::{Decision, Effect, Object, Progress, earliest, errors, resolve, undo};
 use crate::{
     Gravity,
     conditions::{self, Saying},
+    moment::moment,
 };
 
 /// Between two rounds of an undo that fails: from one second, doubling, up to this.
@@ -142,8 +142,8 @@ fn pause(round: u32) -> SignedDuration {
 fn write_down(undo: &mut UndoStatus, ended: &Ended) {
     let Ended { outcome, exit_code, output, container_id, attempts, started, completed, process_may_remain: _ } = ended;
     undo.container_id.clone_from(container_id);
-    undo.start_time = Some(MicroTime(*started));
-    undo.complete_time = Some(MicroTime(*completed));
+    undo.start_time = Some(moment(*started));
+    undo.complete_time = Some(moment(*completed));
     undo.attempts = Some(undo.attempts.unwrap_or_default().saturating_add(*attempts));
     undo.exit_code = *exit_code;
     undo.output = Some(output.clone()).filter(|output| !output.is_empty());
