@@ -7,6 +7,8 @@ use boathook_api::{
 };
 use boathook_decide::pod_notification::{Decision, Progress, SeenPod};
 
+use jiff::SignedDuration;
+
 use super::{Look, THAW_ONLY, assert_refused, at, controller, deeds, ended, failed, reason, status, undone};
 
 const SUCCEEDED: [Outcome; 2] = [Outcome::Succeeded, Outcome::Succeeded];
@@ -153,4 +155,21 @@ fn what_is_revoked_and_given_up_is_let_go_although_its_agent_is_silent() {
     let look = look.written();
     assert_eq!(undone(&look.status()), "Abandoned");
     assert_eq!(deeds(&look.decide()), ["let go"]);
+}
+
+#[test]
+fn what_this_process_wrote_is_its_own_word_though_objects_carry_times_less_finely_than_clocks() {
+    let mut look = Look::at_ended(Executor::Agent, SUCCEEDED);
+    if let Progress::Ended { results, .. } = &mut look.run {
+        for (_, ended) in results {
+            ended.started += SignedDuration::from_nanos(123_456_789);
+            ended.completed += SignedDuration::from_nanos(123_456_789);
+        }
+    }
+    let run = look.run.clone();
+    let mut look = look.written();
+    let text = serde_json::to_string(&look.object).unwrap();
+    (look.object, look.run) = (serde_json::from_str(&text).unwrap(), run);
+    // It never heard that it had written that: no late return, so nothing is undone before its time.
+    assert_eq!(deeds(&look.decide()), ["forget run"]);
 }
