@@ -1,10 +1,13 @@
 //! The effects of a decision, one at a time; the first that fails ends it, and the next look goes on from there.
 
 use boathook_api::PodNotification;
-use boathook_decide::pod_notification::Effect;
+use boathook_decide::pod_notification::{Effect, may_start};
 use boathook_runtime::execution::{Room, apply};
 
-use super::{Controller, Error, LeaseLostSnafu};
+use jiff::Timestamp;
+use snafu::ensure;
+
+use super::{Controller, Error, LeaseLostSnafu, TooLateSnafu};
 
 pub(super) async fn act(
     controller: &Controller,
@@ -14,8 +17,9 @@ pub(super) async fn act(
 ) -> Result<(), Error> {
     for effect in effects {
         // Asked again at the last moment: the writes before may have taken long.
-        if matches!(effect, Effect::Start(_)) && !controller.lease.leads() {
-            return LeaseLostSnafu.fail();
+        if matches!(effect, Effect::Start(_)) {
+            ensure!(controller.lease.leads(), LeaseLostSnafu);
+            ensure!(may_start(object, Timestamp::now()), TooLateSnafu);
         }
         apply(&controller.client, &controller.runs, &controller.latest, object, effect, room).await?;
     }

@@ -68,6 +68,8 @@ pub enum Error {
     Apply { source: ApplyError },
     #[snafu(display("the lease was lost before the handler was started: nothing is run"))]
     LeaseLost,
+    #[snafu(display("the claim took longer than the undo waits: nothing is run"))]
+    TooLate,
 }
 
 impl Classified for Error {
@@ -75,7 +77,7 @@ impl Classified for Error {
         match self {
             Self::Observe { source } => source.class(),
             Self::Apply { source } => source.class(),
-            Self::LeaseLost => ErrorClass::Transient,
+            Self::LeaseLost | Self::TooLate => ErrorClass::Transient,
         }
     }
 }

@@ -173,6 +173,16 @@ pub fn needs_pod(object: &PodNotification, me: Me<'_>, run: &Progress, undo: &Pr
     }
 }
 
+/// Whether handlers may still be started, asked at the last moment: the writes before may have taken longer than the
+/// undo waits.
+pub fn may_start(object: &PodNotification, now: Timestamp) -> bool {
+    let object = Object::of(object);
+    let after = object.object.spec.undo.as_ref().and_then(|undo| undo.after_seconds);
+    let claimed = object.status.claim.as_ref().map(|claim| claim.time.0);
+    let expires = claimed.zip(after).map(|(claimed, after)| claimed + SignedDuration::from_secs(after.into()));
+    expires.is_none_or(|expires| now < expires)
+}
+
 /// Whether a handler may have run that is not known to be taken back.
 pub fn owes_undo(object: &PodNotification) -> bool {
     Object::of(object).owes_undo()

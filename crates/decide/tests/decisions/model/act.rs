@@ -1,7 +1,7 @@
 //! A process carries out what it decided, one effect at a time, as `boathook_runtime::execution` does.
 
 use boathook_api::{PodNotification, outcome::Work};
-use boathook_decide::pod_notification::Effect;
+use boathook_decide::pod_notification::{Effect, may_start};
 use jiff::SignedDuration;
 
 use super::{
@@ -47,6 +47,10 @@ impl World {
         }
     }
 
+    fn may_still_start(&self) -> bool {
+        self.server.current().is_some_and(|object| may_start(object, self.now))
+    }
+
     fn carry_out(&mut self, who: Who, doing: &mut Doing, effect: Effect, fate: Fate) -> Result<(), Failed> {
         match effect {
             Effect::AddFinalizer => self.write(who, doing, Write::AddFinalizer, fate),
@@ -55,6 +59,7 @@ impl World {
             Effect::Delete => self.write(who, doing, Write::Delete, fate),
             // Asked again at the last moment: the writes before may have taken long.
             Effect::Start(_) if who != Who::Agent && self.lease != Some(who) => Err(Failed),
+            Effect::Start(_) if who != Who::Agent && !self.may_still_start() => Err(Failed),
             Effect::Start(work) => {
                 self.arm(who, doing, &work);
                 match (who, fate) {
