@@ -98,13 +98,15 @@ impl World {
             Run::Ended { results, .. } => results.iter().any(|(_, ended)| ended.outcome.failure().is_some()),
             Run::Idle | Run::Running(_) => false,
         };
+        // Whatever was the reason for the first round: it goes on until it succeeds.
+        let next_round = matches!(process.memory.undo, Run::Ended { .. });
         let claimed = status.claim.as_ref().map(|claim| claim.time.0);
         let after = object.spec.undo.as_ref().and_then(|undo| undo.after_seconds);
         let expires = claimed.zip(after).map(|(claimed, after)| claimed + SignedDuration::from_secs(after.into()));
         let expires = process.ledger.as_ref().map_or(expires, |record| record.expires);
         let expired = expires.is_some_and(|expires| expires <= now);
         assert!(
-            revoked || gone || expired || ended_badly || !leads || status.state == State::Failed,
+            revoked || gone || expired || ended_badly || next_round || !leads || status.state == State::Failed,
             "an undo starts that nobody needs: {who:?} {object:#?}"
         );
     }
