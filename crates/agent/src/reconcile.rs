@@ -70,6 +70,8 @@ impl Reconcile<PodNotification> for Desk {
                 undo: seen.undo,
                 expires: seen.expires,
                 room: seen.room.is_some(),
+                // What is accepted was checked.
+                author_checked: true,
             },
             now,
         );

@@ -5,7 +5,8 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
 
 use crate::{
     Action, ExecAction, HttpGetAction, TcpSocketAction,
@@ -114,10 +115,11 @@ impl fmt::Display for Mistake {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Entry {
-    name: Option<String>,
-    handler: Option<Handler>,
-    timeout_seconds: Option<i64>,
-    probe: Option<Probe>,
+    // Not read further at once: so that a mistake is told with the field that it is in.
+    name: Option<Value>,
+    handler: Option<Value>,
+    timeout_seconds: Option<Value>,
+    probe: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -125,7 +127,7 @@ struct Entry {
 struct Handler {
     exec: Option<ExecAction>,
     /// Not yet a signal: so that a wrong one is told as such, at its place.
-    signal: Option<serde_json::Value>,
+    signal: Option<Value>,
 }
 
 impl Declarations {
@@ -176,11 +178,11 @@ fn parse_list(container: &str, text: &str) -> Result<Vec<Notifier>, Mistake> {
     if text.len() > LONGEST {
         return Err(whole(format!("longer than {LONGEST} bytes")));
     }
-    let values: Vec<serde_json::Value> = serde_saphyr::from_str(text)
+    let values: Vec<Value> = serde_saphyr::from_str(text)
         .map_err(|error| whole(format!("not a list in YAML or JSON: {}", first_line(&error.to_string()))))?;
     let mut notifiers: Vec<Notifier> = Vec::new();
     for (place, value) in values.into_iter().enumerate() {
-        let name = value.get("name").and_then(serde_json::Value::as_str).map(str::to_owned);
+        let name = value.get("name").and_then(Value::as_str).map(str::to_owned);
         let mistake = |field, problem: String| Mistake {
             container: container.to_owned(),
             entry: Some((place, name.clone())),
@@ -198,18 +200,25 @@ fn parse_list(container: &str, text: &str) -> Result<Vec<Notifier>, Mistake> {
 
 type Wrong = (Option<&'static str>, String);
 
-fn parse_entry(value: serde_json::Value) -> Result<Notifier, Wrong> {
+fn parse_entry(value: Value) -> Result<Notifier, Wrong> {
     let entry: Entry = serde_json::from_value(value).map_err(|error| (None, error.to_string()))?;
     let Entry { name, handler, timeout_seconds, probe } = entry;
-    let name = name.ok_or((Some("name"), "missing: give the notifier a name".to_owned()))?;
+    let name: String = read("name", name)?.ok_or((Some("name"), "missing: give the notifier a name".to_owned()))?;
     validate_name(&name).map_err(|problem| (Some("name"), problem))?;
-    let handler = handler.ok_or((Some("handler"), "missing: write exec or signal".to_owned()))?;
+    let handler = read("handler", handler)?.ok_or((Some("handler"), "missing: write exec or signal".to_owned()))?;
     let deed = parse_handler(handler)?;
-    let timeout = parse_timeout(timeout_seconds).map_err(|problem| (Some("timeoutSeconds"), problem))?;
+    let timeout =
+        parse_timeout(read("timeoutSeconds", timeout_seconds)?).map_err(|problem| (Some("timeoutSeconds"), problem))?;
+    let probe: Option<Probe> = read("probe", probe)?;
     if let Some(probe) = &probe {
         validate_probe(probe).map_err(|problem| (Some("probe"), problem))?;
     }
     Ok(Notifier { name, action: ValidAction { deed, timeout }, probe })
+}
+
+/// A field, if it is there.
+fn read<T: DeserializeOwned>(field: &'static str, value: Option<Value>) -> Result<Option<T>, Wrong> {
+    value.map(serde_json::from_value).transpose().map_err(|error| (Some(field), error.to_string()))
 }
 
 fn parse_handler(handler: Handler) -> Result<Deed, Wrong> {
@@ -341,7 +350,9 @@ mod tests {
             ("- {name: a, handler: {exec: {command: []}}}", "handler.exec.command: ", "no program"),
             ("- {name: a, handler: {signal: 1}}", "handler.signal: ", "number"),
             ("- {name: a, handler: {signal: SIGFOO}}", "handler.signal: ", "no signal"),
-            ("- {name: a, handler: {httpGet: {port: 1}}}", "entry 0 (`a`): ", "httpGet"),
+            ("- {name: a, handler: {httpGet: {port: 1}}}", "entry 0 (`a`), handler: ", "httpGet"),
+            ("- {name: a, handler: {exec: {command: sync}}}", "entry 0 (`a`), handler: ", "sequence"),
+            ("- {name: [a], handler: {signal: HUP}}", "entry 0, name: ", "string"),
             (&format!("- {{name: a, {handler}, timeoutSeconds: 0}}"), "timeoutSeconds: ", "less than 1"),
             (&format!("- {{name: a, {handler}, timeoutSeconds: 9999999999}}"), "timeoutSeconds: ", "too long"),
             (&format!("- {{name: a, {handler}, timeout: 1}}"), "entry 0 (`a`): ", "`timeout`"),

@@ -52,7 +52,8 @@ pub struct PodNotificationSpec {
     pub action: Option<Action>,
     /// Where an action runs. Absent: in every container of the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1, max = 1000), inner(length(max = 253)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
     pub containers: Option<Vec<String>>,
     /// If no executor has claimed it this long after its creation, it fails and never runs. Default 60.
     #[serde(default = "default_start_deadline")]
@@ -71,6 +72,13 @@ pub struct PodNotificationSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub ttl_seconds_after_finished: Option<i32>,
+}
+
+impl PodNotificationSpec {
+    /// Whether its caller wrote a command of their own into it.
+    pub fn is_inline(&self) -> bool {
+        self.action.is_some() || self.undo.as_ref().is_some_and(|undo| undo.action.is_some())
+    }
 }
 
 /// The default of `startDeadlineSeconds`.

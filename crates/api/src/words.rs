@@ -55,8 +55,6 @@ pub mod reason {
     pub const FAILED: &str = "Failed";
     /// `Undone`: the undo is armed, and runs when it is asked for or its time has come.
     pub const ARMED: &str = "Armed";
-    /// `Undone`: it is running now.
-    pub const UNDOING: &str = "Undoing";
     /// `Undone`: every container's undo succeeded.
     pub const UNDO_SUCCEEDED: &str = "UndoSucceeded";
     /// `Undone`: an undo failed; it is tried again until it succeeds or the pod is gone.

@@ -2,7 +2,7 @@
 
 use boathook_api::{Notification, PodNotification};
 use boathook_decide::notification::Effect;
-use boathook_runtime::{Classified, ErrorClass};
+use boathook_runtime::{Classified, ErrorClass, in_time};
 use kube::{Api, ResourceExt, api::PostParams};
 use snafu::{ResultExt, Snafu, ensure};
 
@@ -36,7 +36,7 @@ pub(super) async fn act(controller: &Controller, object: &Notification, effects:
             Effect::CreateChild(child) => {
                 let api: Api<PodNotification> = Api::namespaced(controller.client.clone(), &namespace);
                 let name = child.name_any();
-                match api.create(&PostParams::default(), &child).await {
+                match in_time(api.create(&PostParams::default(), &child)).await {
                     Ok(_) => {}
                     // Its name is that of this object and that pod: it is there already.
                     Err(error) if error.class() == ErrorClass::AlreadyExists => {}
@@ -51,7 +51,9 @@ pub(super) async fn act(controller: &Controller, object: &Notification, effects:
             Effect::WriteStatus(status) => {
                 let api: Api<Notification> = Api::namespaced(controller.client.clone(), &namespace);
                 let (name, next) = (object.name_any(), Notification { status: Some(*status), ..object.clone() });
-                api.replace_status(&name, &PostParams::default(), &next).await.context(StatusSnafu { name })?;
+                in_time(api.replace_status(&name, &PostParams::default(), &next))
+                    .await
+                    .context(StatusSnafu { name })?;
             }
         }
     }

@@ -5,7 +5,7 @@ use boathook_decide::{
     Leadership,
     notification::{Observed, Pod},
 };
-use boathook_runtime::{Classified, ErrorClass};
+use boathook_runtime::{Classified, ErrorClass, in_time};
 use k8s_openapi::{api::core::v1, apimachinery::pkg::apis::meta::v1::Time};
 use kube::{
     Api, ResourceExt,
@@ -52,7 +52,7 @@ async fn pods(controller: &Controller, object: &Notification, selector: &Selecto
     let mut asked = ListParams::default().labels_from(selector).limit(PAGE);
     let mut found = Vec::new();
     loop {
-        let page = api.list(&asked).await.context(PodsSnafu { namespace: &namespace })?;
+        let page = in_time(api.list(&asked)).await.context(PodsSnafu { namespace: &namespace })?;
         found.extend(page.items.iter().map(seen));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => asked = asked.continue_token(&token),

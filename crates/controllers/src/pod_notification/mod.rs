@@ -133,6 +133,7 @@ impl Reconcile<PodNotification> for Controller {
                 undo: seen.undo,
                 expires: None,
                 room: seen.room.is_some(),
+                author_checked: seen.author_checked,
             },
             now,
         );
@@ -143,12 +144,14 @@ impl Reconcile<PodNotification> for Controller {
 
     fn gone(&self, object: &ObjectRef<PodNotification>) {
         self.tell(notification::parent_by_name(object));
+        self.latest.forget(object);
         let Some(leadership) = self.lease.leadership() else { return };
         let me = self.me(leadership);
         for object in self.runs.begun_for(object) {
             let (run, undo) = self.runs.progress(&object.uid().unwrap_or_default());
             let pod = SeenPod::Unknown;
-            let observed = Observed { object: &object, me, pod, run, undo, expires: None, room: false };
+            let observed =
+                Observed { object: &object, me, pod, run, undo, expires: None, room: false, author_checked: true };
             let now = Timestamp::now();
             let decision = decide_gone(&observed, now);
             for effect in decision.effects {

@@ -1,9 +1,15 @@
 //! What a decision needs to know: the object, its pod as it is now, what runs here.
 
-use boathook_api::{Declarations, PodNotification, pod::containers};
+use boathook_api::{Declarations, PodNotification, pod::containers, pod_notification::Executor};
 use boathook_decide::pod_notification::{self as decide, Me, Progress, SeenPod, needs_pod};
-use boathook_runtime::{Classified, ErrorClass, execution::Room};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use boathook_runtime::{Classified, ErrorClass, execution::Room, in_time};
+use k8s_openapi::{
+    api::{
+        admissionregistration::v1::ValidatingWebhookConfiguration,
+        core::v1::{Node, Pod},
+    },
+    apimachinery::pkg::apis::meta::v1::Time,
+};
 use kube::{Api, ResourceExt, runtime::reflector::ObjectRef};
 use snafu::{ResultExt, Snafu};
 
@@ -15,12 +21,14 @@ pub enum ObserveError {
     Pod { name: String, source: kube::Error },
     #[snafu(display("failed to look at node `{name}`"))]
     Node { name: String, source: kube::Error },
+    #[snafu(display("failed to look at the webhooks' configuration"))]
+    Webhooks { source: kube::Error },
 }
 
 impl Classified for ObserveError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::Pod { source, .. } | Self::Node { source, .. } => source.class(),
+            Self::Pod { source, .. } | Self::Node { source, .. } | Self::Webhooks { source } => source.class(),
         }
     }
 }
@@ -33,6 +41,7 @@ pub(super) struct Seen {
     pub(super) undo: Progress,
     /// Held for the handlers, in case they are started.
     pub(super) room: Option<Room>,
+    pub(super) author_checked: bool,
 }
 
 pub(super) async fn observe(
@@ -45,21 +54,41 @@ pub(super) async fn observe(
         true => look_at_pod(controller, &object).await?,
         false => SeenPod::Unknown,
     };
-    let unclaimed = object.status.as_ref().is_none_or(|status| !status.state.is_terminal());
     let room = match &pod {
-        SeenPod::There(decide::Pod { node: Some(node), .. }) if unclaimed => {
+        SeenPod::There(decide::Pod { node: Some(node), .. }) if may_claim(controller, &object) => {
             controller.rooms.take(node, &ObjectRef::from_obj(&object))
         }
         SeenPod::There(_) | SeenPod::Gone { .. } | SeenPod::Unknown => None,
     };
-    Ok(Seen { object, pod, run, undo, room })
+    let author_checked = author_was_checked(controller, &object).await?;
+    Ok(Seen { object, pod, run, undo, room, author_checked })
+}
+
+/// Whether it is for this process to run, and has not ended.
+fn may_claim(controller: &Controller, object: &PodNotification) -> bool {
+    let status = object.status.as_ref();
+    let executor = status.and_then(|status| status.executor).unwrap_or(controller.options.executor);
+    executor == Executor::Api && status.is_none_or(|status| !status.state.is_terminal())
+}
+
+/// An inline action is checked by a webhook when it is written, and refused if that cannot be asked; but one that was
+/// written before the webhook was there, nobody has checked.
+async fn author_was_checked(controller: &Controller, object: &PodNotification) -> Result<bool, ObserveError> {
+    let accepted = object.status.as_ref().is_some_and(|status| status.executor.is_some() || status.state.is_terminal());
+    if accepted || !object.spec.is_inline() {
+        return Ok(true);
+    }
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(controller.client.clone());
+    let found = in_time(configurations.get_opt(boathook_install::webhooks::NAME)).await.context(WebhooksSnafu)?;
+    let since = found.and_then(|configuration| configuration.metadata.creation_timestamp);
+    Ok(object.creation_timestamp().zip(since).is_some_and(|(Time(written), Time(since))| since <= written))
 }
 
 /// Live, not from a cache: what was re-created under the same name is another pod.
 async fn look_at_pod(controller: &Controller, object: &PodNotification) -> Result<SeenPod, ObserveError> {
     let name = &object.spec.pod_name;
     let pods: Api<Pod> = Api::namespaced(controller.client.clone(), &object.namespace().unwrap_or_default());
-    let found = pods.get_opt(name).await.context(PodSnafu { name })?;
+    let found = in_time(pods.get_opt(name)).await.context(PodSnafu { name })?;
     let pinned = object.status.as_ref().and_then(|status| status.pod_uid.clone());
     match found.filter(|pod| pinned.is_none() || pod.uid() == pinned) {
         Some(pod) => Ok(SeenPod::There(seen(&pod))),
@@ -72,7 +101,7 @@ async fn node_is_ready(controller: &Controller, object: &PodNotification) -> Res
     let node = object.status.as_ref().and_then(|status| status.node_name.as_ref());
     let Some(name) = node else { return Ok(true) };
     let nodes: Api<Node> = Api::all(controller.client.clone());
-    let node = nodes.get_opt(name).await.context(NodeSnafu { name })?;
+    let node = in_time(nodes.get_opt(name)).await.context(NodeSnafu { name })?;
     let conditions = node.and_then(|node| node.status?.conditions).unwrap_or_default();
     Ok(conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"))
 }

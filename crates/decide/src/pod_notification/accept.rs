@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::{
     Decision, Effect, Object, Observed, Role, SOON, SeenPod, earliest,
-    refuse::{end, nothing_to_run, refusal, refuse, switched_off},
+    refuse::{end, nothing_to_run, refusal, refuse, switched_off, unchecked_author},
     resolve,
     resolve::Part,
 };
@@ -29,6 +29,9 @@ pub(super) fn fresh(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp
     }
     if !enabled {
         return switched_off(object, now);
+    }
+    if object.object.spec.is_inline() && !observed.author_checked {
+        return unchecked_author(object, now);
     }
     let pod = match &observed.pod {
         SeenPod::Unknown => return ask_again(object, now),
@@ -96,11 +99,9 @@ pub(super) fn accepted(observed: &Observed<'_>, object: &Object<'_>, executor: E
         (Role::Controller { leadership: Leadership::Leader, .. }, Executor::Api) | (Role::Agent, Executor::Agent) => {}
         (Role::Controller { .. }, _) | (Role::Agent, Executor::Api) => return waiting,
     }
-    if !observed.room {
-        return waiting;
-    }
     match observed.pod {
         SeenPod::Unknown => ask_again(object, now),
+        SeenPod::There(_) if !observed.room => waiting,
         SeenPod::Gone { .. } | SeenPod::There(_) => try_claim(observed, object, now),
     }
 }

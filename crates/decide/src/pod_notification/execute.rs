@@ -99,8 +99,10 @@ fn complete(observed: &Observed<'_>, object: &Object<'_>, results: &[(String, En
     let due = undo::is_due(observed, &Object { object: object.object, status: status.clone() }, now)
         || observed.me.role.is_thaw_only();
     let undo_now = due && object.owes_undo();
-    // Where the undo needs no API server it does not wait for one; nor where the next leader may have written.
-    let first = observed.me.role == Role::Agent || observed.me.role.is_thaw_only();
+    // Where the undo needs no API server it does not wait for one; nor where the next leader may have written; nor
+    // where it is expected already.
+    let expired = object.expires(observed).is_some_and(|expires| expires <= now);
+    let first = observed.me.role == Role::Agent || observed.me.role.is_thaw_only() || expired || object.is_revoked();
     if undo_now && first {
         rounds::follow(&observed.undo, results, object, now, &mut decision);
     }

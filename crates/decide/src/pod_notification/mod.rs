@@ -52,6 +52,8 @@ pub struct Observed<'a> {
     pub expires: Option<Timestamp>,
     /// Whether one more handler may run on that node and in that namespace.
     pub room: bool,
+    /// Whether the rights of whoever wrote an inline action were checked when it was written.
+    pub author_checked: bool,
 }
 
 /// What this process is.

@@ -55,6 +55,13 @@ pub(super) fn switched_off(object: &Object<'_>, now: Timestamp) -> Decision {
     refuse(object, reason::FEATURE_DISABLED, Failure::new(ErrorType::Unsupported, message), now)
 }
 
+/// It was written while no webhook asked whether its author may write it.
+pub(super) fn unchecked_author(object: &Object<'_>, now: Timestamp) -> Decision {
+    let message = "written before the webhook was there that checks whether its author may `create pods/exec`: create \
+                   it again";
+    refuse(object, reason::REFUSED, Failure::new(ErrorType::Forbidden, message), now)
+}
+
 /// It fails before it was accepted.
 pub(super) fn refuse(object: &Object<'_>, why: &'static str, failure: Failure, now: Timestamp) -> Decision {
     let mut status = object.status.clone();

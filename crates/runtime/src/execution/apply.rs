@@ -3,7 +3,6 @@
 use std::{
     collections::HashMap,
     sync::{Mutex, PoisonError},
-    time::Duration,
 };
 
 use boathook_api::{PodNotification, words::UNDO_FINALIZER};
@@ -11,29 +10,27 @@ use boathook_decide::pod_notification::Effect;
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+    runtime::reflector::ObjectRef,
 };
 use serde_json::json;
 use snafu::{ResultExt, Snafu};
 
 use super::{Room, Runs, Subject};
-use crate::error_class::{Classified, ErrorClass};
-
-/// No single write takes longer.
-const WRITE_DEADLINE: Duration = Duration::from_secs(10);
+use crate::{
+    error_class::{Classified, ErrorClass},
+    in_time::in_time,
+};
 
 #[derive(Debug, Snafu)]
 pub enum ApplyError {
     #[snafu(display("failed to {what} PodNotification `{name}`"))]
     Call { what: &'static str, name: String, source: kube::Error },
-    #[snafu(display("failed to {what} PodNotification `{name}`: the API server did not answer in time"))]
-    Silence { what: &'static str, name: String },
 }
 
 impl Classified for ApplyError {
     fn class(&self) -> ErrorClass {
         match self {
             Self::Call { source, .. } => source.class(),
-            Self::Silence { .. } => ErrorClass::Transient,
         }
     }
 }
@@ -62,8 +59,14 @@ impl Latest {
         latest.insert(object.uid().unwrap_or_default(), object.clone());
     }
 
-    fn forget(&self, uid: &str) {
+    fn forget_uid(&self, uid: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    }
+
+    /// The object of this name is gone.
+    pub fn forget(&self, object: &ObjectRef<PodNotification>) {
+        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        latest.retain(|_, written| ObjectRef::from_obj(written) != *object);
     }
 }
 
@@ -95,7 +98,7 @@ pub async fn apply(
             let patch = of(object, others.cloned().collect());
             *object = write(&name, "let go of", api.patch(&name, &PatchParams::default(), &patch)).await?;
             match object.metadata.deletion_timestamp {
-                Some(_) => latest.forget(&uid),
+                Some(_) => latest.forget_uid(&uid),
                 None => latest.wrote(object),
             }
         }
@@ -117,7 +120,7 @@ pub async fn apply(
             let preconditions = Preconditions { uid: object.uid(), resource_version: object.resource_version() };
             let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
             write(&name, "delete", api.delete(&name, &parameters)).await?;
-            latest.forget(&uid);
+            latest.forget_uid(&uid);
         }
     }
     Ok(())
@@ -150,8 +153,5 @@ async fn write<T>(
     what: &'static str,
     call: impl Future<Output = Result<T, kube::Error>>,
 ) -> Result<T, ApplyError> {
-    match tokio::time::timeout(WRITE_DEADLINE, call).await {
-        Ok(answer) => answer.context(CallSnafu { what, name }),
-        Err(_) => SilenceSnafu { what, name }.fail(),
-    }
+    in_time(call).await.context(CallSnafu { what, name })
 }

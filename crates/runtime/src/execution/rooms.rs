@@ -2,15 +2,12 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use boathook_api::PodNotification;
 use kube::runtime::reflector::ObjectRef;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 /// The most at once.
 #[derive(Clone, Copy, Debug)]
@@ -25,88 +22,110 @@ pub struct Rooms(Arc<Inner>);
 
 struct Inner {
     limits: Limits,
-    nodes: Mutex<HashMap<String, Arc<Semaphore>>>,
-    namespaces: Mutex<HashMap<String, Arc<Semaphore>>>,
-    waiting: Mutex<Vec<Waiting>>,
-    closed: AtomicBool,
+    state: Mutex<State>,
     look_again: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
 }
 
-struct Waiting {
+#[derive(Default)]
+struct State {
+    taken: Taken,
+    /// The longest first.
+    waiting: Vec<(Spot, ObjectRef<PodNotification>)>,
+    /// There is no room any more.
+    closed: bool,
+}
+
+/// How many run, by node and by namespace.
+#[derive(Clone, Default)]
+struct Taken {
+    nodes: HashMap<String, usize>,
+    namespaces: HashMap<String, usize>,
+}
+
+/// Where one runs.
+#[derive(Clone)]
+struct Spot {
     node: String,
     namespace: String,
-    object: ObjectRef<PodNotification>,
 }
 
 /// Room for one. Dropped, it is free again.
 pub struct Room {
     rooms: Rooms,
-    node: String,
-    namespace: String,
-    _permits: (OwnedSemaphorePermit, OwnedSemaphorePermit),
+    spot: Spot,
+}
+
+impl Taken {
+    /// Takes one, if both limits allow.
+    fn take(&mut self, spot: &Spot, limits: Limits) -> bool {
+        let on_node = self.nodes.entry(spot.node.clone()).or_default();
+        let in_namespace = self.namespaces.entry(spot.namespace.clone()).or_default();
+        let free = *on_node < limits.per_node && *in_namespace < limits.per_namespace;
+        if free {
+            *on_node += 1;
+            *in_namespace += 1;
+        }
+        free
+    }
+
+    fn give_back(&mut self, spot: &Spot) {
+        for (counts, name) in [(&mut self.nodes, &spot.node), (&mut self.namespaces, &spot.namespace)] {
+            if let Some(count) = counts.get_mut(name) {
+                *count = count.saturating_sub(1);
+            }
+            counts.retain(|_, count| *count > 0);
+        }
+    }
 }
 
 impl Rooms {
-    /// Objects that found no room are sent to `look_again` when it may be there.
+    /// Objects that found no room are sent to `look_again` when it is there.
     pub fn new(limits: Limits, look_again: mpsc::UnboundedSender<ObjectRef<PodNotification>>) -> Self {
-        let (nodes, namespaces, waiting) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self(Arc::new(Inner { limits, nodes, namespaces, waiting, closed: AtomicBool::new(false), look_again }))
+        Self(Arc::new(Inner { limits, state: Mutex::default(), look_again }))
     }
 
     /// From now on there is no room: this process is about to end.
     pub fn close(&self) {
-        self.0.closed.store(true, Ordering::SeqCst);
+        self.lock().closed = true;
     }
 
     /// Room for one object on this node, or the object waits.
     pub fn take(&self, node: &str, object: &ObjectRef<PodNotification>) -> Option<Room> {
-        if self.0.closed.load(Ordering::SeqCst) {
-            return None;
+        let namespace = object.namespace.clone().unwrap_or_default();
+        let spot = Spot { node: node.to_owned(), namespace };
+        let mut state = self.lock();
+        let free = !state.closed && state.taken.take(&spot, self.0.limits);
+        let waits = state.waiting.iter().position(|(_, waiting)| waiting == object);
+        match (free, waits) {
+            (true, Some(place)) => drop(state.waiting.remove(place)),
+            (false, None) => state.waiting.push((spot.clone(), object.clone())),
+            (true, None) | (false, Some(_)) => {}
         }
-        let namespace = object.namespace.as_deref().unwrap_or_default();
-        // It waits before it tries: room that becomes free in between is not missed.
-        self.wait(node, namespace, object);
+        free.then(|| Room { rooms: self.clone(), spot })
+    }
+
+    /// Tells as many of those who wait as there is room for now.
+    fn give_back(&self, spot: &Spot) {
+        let mut state = self.lock();
+        state.taken.give_back(spot);
+        let mut tentative = state.taken.clone();
         let limits = self.0.limits;
-        let on_node = semaphore(&self.0.nodes, node, limits.per_node).try_acquire_owned().ok()?;
-        let in_namespace = semaphore(&self.0.namespaces, namespace, limits.per_namespace).try_acquire_owned().ok()?;
-        self.lock_waiting().retain(|waiting| waiting.object != *object);
-        let (rooms, node, namespace) = (self.clone(), node.to_owned(), namespace.to_owned());
-        Some(Room { rooms, node, namespace, _permits: (on_node, in_namespace) })
-    }
-
-    fn wait(&self, node: &str, namespace: &str, object: &ObjectRef<PodNotification>) {
-        let mut waiting = self.lock_waiting();
-        if waiting.iter().all(|known| known.object != *object) {
-            let (node, namespace, object) = (node.to_owned(), namespace.to_owned(), object.clone());
-            waiting.push(Waiting { node, namespace, object });
-        }
-    }
-
-    fn freed(&self, node: &str, namespace: &str) {
-        let concerned = |waiting: &mut Waiting| waiting.node == node || waiting.namespace == namespace;
-        for waiting in self.lock_waiting().extract_if(.., concerned) {
+        for (_, object) in state.waiting.extract_if(.., |(spot, _)| tentative.take(spot, limits)) {
             // Nobody listens any more: everything ends.
-            let _ = self.0.look_again.send(waiting.object);
+            let _ = self.0.look_again.send(object);
         }
     }
 
-    fn lock_waiting(&self) -> std::sync::MutexGuard<'_, Vec<Waiting>> {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        // It is whole between two changes, also when a panic came in between.
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        // The permits go right after this; whoever is told looks at an object first.
-        self.rooms.freed(&self.node, &self.namespace);
+        self.rooms.give_back(&self.spot);
     }
-}
-
-fn semaphore(all: &Mutex<HashMap<String, Arc<Semaphore>>>, name: &str, most: usize) -> Arc<Semaphore> {
-    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-    // One that nobody holds a part of is as good as a new one.
-    all.retain(|known, semaphore| known == name || semaphore.available_permits() < most);
-    Arc::clone(all.entry(name.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(most))))
 }
 
 #[cfg(test)]
@@ -138,5 +157,23 @@ mod tests {
         let _first = rooms.take("a", &object("first")).unwrap();
         assert!(rooms.take("b", &object("second")).is_none());
         assert!(rooms.take("b", &ObjectRef::new("third").within("other")).is_some());
+    }
+
+    #[test]
+    fn only_those_are_told_for_whom_there_is_room_now() {
+        let (sender, mut told) = mpsc::unbounded_channel();
+        let rooms = Rooms::new(Limits { per_node: 1, per_namespace: 2 }, sender);
+        let other = |name: &str| ObjectRef::new(name).within("other");
+        let first = rooms.take("a", &object("first")).unwrap();
+        let _second = rooms.take("b", &object("second")).unwrap();
+        // Its namespace is full; then one whose node is.
+        assert!(rooms.take("c", &object("third")).is_none());
+        assert!(rooms.take("a", &other("fourth")).is_none());
+        drop(first);
+        assert_eq!(told.try_recv().unwrap(), object("third"));
+        assert_eq!(told.try_recv().unwrap(), other("fourth"));
+        assert!(told.try_recv().is_err());
+        rooms.close();
+        assert!(rooms.take("a", &other("fourth")).is_none());
     }
 }

@@ -56,7 +56,7 @@ impl World {
         };
         let expires = self.process(who).ledger.as_ref().and_then(|record| record.expires);
         let room = !matches!(sight, Sight::Crowded);
-        let observed = Observed { object: &object, me, pod, run, undo, expires, room };
+        let observed = Observed { object: &object, me, pod, run, undo, expires, room, author_checked: true };
         let decision = if gone { decide_gone(&observed, now) } else { decide(&observed, now) };
         let memory = &mut self.process(who).memory;
         memory.doing = Some(Doing { object, version, effects: decision.effects.into(), again: decision.again });

@@ -202,3 +202,24 @@ fn whoever_has_lost_the_lease_accepts_and_claims_nothing() {
         assert!(look.decide().effects.is_empty());
     }
 }
+
+#[test]
+fn an_action_whose_author_nobody_checked_is_refused_and_a_declared_one_needs_no_check() {
+    let inline = json!({"podName": "db", "action": {"exec": {"command": ["true"]}}});
+    let undo = json!({"podName": "db", "notifier": "freeze", "undo": {"action": {"exec": {"command": ["true"]}}}});
+    for spec in [inline, undo] {
+        let mut look = Look::at_new(spec);
+        look.author_checked = false;
+        assert_refused(&look, ErrorType::Forbidden);
+    }
+    let mut look = Look::at_new(json!({"podName": "db", "notifier": "freeze"}));
+    look.author_checked = false;
+    assert_eq!(deeds(&look.decide()), ["write", "start back front"]);
+}
+
+#[test]
+fn a_pod_that_went_before_the_claim_is_told_at_once_though_there_is_no_room() {
+    let mut look = Look::at_accepted(Executor::Api);
+    (look.room, look.pod) = (false, SeenPod::Gone { node_ready: true });
+    assert_refused(&look, ErrorType::PodNotFound);
+}

@@ -31,6 +31,7 @@ struct Look {
     run: Progress,
     undo: Progress,
     room: bool,
+    author_checked: bool,
     /// Seconds since the object was created.
     now: i64,
 }
@@ -64,7 +65,7 @@ impl Look {
         let mut object = PodNotification::new("n", serde_json::from_value(spec).expect("it is a spec"));
         object.metadata.creation_timestamp = Some(Time(at(0)));
         let (role, pod) = (controller(Executor::Api), SeenPod::There(pod()));
-        Self { object, role, pod, run: Progress::Idle, undo: Progress::Idle, room: true, now: 1 }
+        Self { object, role, pod, run: Progress::Idle, undo: Progress::Idle, room: true, author_checked: true, now: 1 }
     }
 
     /// Freezes, and thaws by itself after 30 s.
@@ -111,7 +112,16 @@ impl Look {
     fn decide(&self) -> Decision {
         let me = Me { identity: ME, role: self.role };
         let (pod, run, undo) = (self.pod.clone(), self.run.clone(), self.undo.clone());
-        let observed = Observed { object: &self.object, me, pod, run, undo, expires: None, room: self.room };
+        let observed = Observed {
+            object: &self.object,
+            me,
+            pod,
+            run,
+            undo,
+            expires: None,
+            room: self.room,
+            author_checked: self.author_checked,
+        };
         decide(&observed, at(self.now))
     }
 

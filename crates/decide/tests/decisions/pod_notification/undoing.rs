@@ -149,7 +149,8 @@ fn a_handler_that_returns_after_its_object_is_gone_is_undone() {
     let look = Look::at_ended(Executor::Api, SUCCEEDED);
     let gone = |run: Progress, undo: Progress, pod: SeenPod| {
         let me = Me { identity: ME, role: THAW_ONLY };
-        let observed = Observed { object: &look.object, me, pod, run, undo, expires: None, room: true };
+        let observed =
+            Observed { object: &look.object, me, pod, run, undo, expires: None, room: true, author_checked: true };
         deeds(&decide_gone(&observed, at(60)))
     };
     let there = || SeenPod::There(pod());
