@@ -99,7 +99,7 @@ fn through_the_api_server_the_undo_runs_beside_a_handler_at_expiry_and_once_more
     (look.undo, look.run, look.now) = (Progress::Running, ended([1, 32], SUCCEEDED), 33);
     assert_eq!(look.decide(), Decision::default());
     look.undo = ended([31, 33], SUCCEEDED);
-    assert_eq!(deeds(&look.decide()), ["write", "forget run", "undo back front"]);
+    assert_eq!(deeds(&look.decide()), ["undo back front", "write", "forget run"]);
     // Also when the answer to that write was lost.
     assert_eq!(deeds(&look.written().decide()), ["forget run", "undo back front"]);
 }
