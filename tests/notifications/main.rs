@@ -3,6 +3,7 @@
 mod access;
 mod declarations;
 mod endings;
+mod faults;
 mod handlers;
 mod notification;
 mod outages;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         handlers::a_signal_that_would_kill_or_be_lost_is_not_sent,
     ];
     let both_alone = alone![
+        faults::whoever_is_killed_no_handler_runs_twice_and_all_is_undone,
         outages::what_is_asked_while_the_controller_is_down_is_undone,
         outages::what_expires_while_its_executor_is_down_is_undone_when_it_is_back,
         outages::a_handler_whose_executor_was_killed_is_unknown_and_undone,

@@ -1,0 +1,193 @@
+//! Killed again and again, at random moments and under load: no handler runs twice, everything comes to its end, and what
+//! is owed is undone.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::{Context, Result, ensure};
+use boathook_api::{PodNotification, pod_notification::Executor, pod_notification::State, words::reason};
+use boathook_tests::{
+    Ctx, DEADLINE,
+    boathook::{
+        installation::Installation,
+        notifications::{pod_notification, state, status, undone},
+        process::Process,
+        recording::recorder,
+    },
+};
+use kube::ResourceExt;
+use serde_json::json;
+
+const ROUNDS: usize = 100;
+
+/// Told to run something in each round.
+const PODS: [&str; 2] = ["a", "b"];
+
+/// Two handlers on each pod and in each round: one that is taken back when it is asked for, one by its time.
+const EACH: [&str; 2] = ["asked", "timed"];
+
+/// No later than this after its load was begun is a process killed: longer than a handler takes.
+const LATEST: u64 = 400;
+
+/// Say this number to repeat a run; else it is the time.
+const SEED: &str = "BOATHOOK_TEST_SEED";
+
+/// SplitMix64: enough for moments, and the same on every machine.
+struct Random(u64);
+
+impl Random {
+    fn of_the_environment() -> Result<Self> {
+        let seed = match std::env::var(SEED) {
+            Ok(seed) => seed.parse().with_context(|| format!("{SEED}=`{seed}` is not a number"))?,
+            Err(_) => SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
+        };
+        eprintln!("the moments are those of {SEED}={seed}");
+        Ok(Self(seed))
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+}
+
+pub(crate) async fn whoever_is_killed_no_handler_runs_twice_and_all_is_undone(
+    ctx: Ctx,
+    installation: Installation,
+    executor: Executor,
+) -> Result<()> {
+    let mut random = Random::of_the_environment()?;
+    for name in PODS {
+        ctx.create(&pod_of(&ctx, name)).await?;
+    }
+    for name in PODS {
+        ctx.ready(name).await?;
+    }
+    let mut controller = installation.controller(executor, &[]).await?;
+    let mut agent = match executor {
+        Executor::Api => None,
+        Executor::Agent => Some(installation.agent().await?),
+    };
+    for round in 0..ROUNDS {
+        let asked = begin(&ctx, round).await?;
+        // The moment is what is random: nothing is waited for.
+        tokio::time::sleep(Duration::from_millis(random.below(LATEST))).await;
+        if random.below(2) == 0 {
+            ctx.request_undo(&asked).await?;
+        }
+        match agent.take_if(|_| random.below(2) == 0) {
+            Some(killed) => agent = Some(replace_agent(&installation, killed).await?),
+            None => controller = replace_controller(&installation, executor, controller).await?,
+        }
+    }
+    let ended = all_ended(&ctx).await?;
+    controller.stop().await?;
+    if let Some(agent) = agent {
+        agent.stop().await?;
+    }
+    for pod in PODS {
+        check(&ended, pod, &ctx.recorded(pod).await?)?;
+    }
+    Ok(())
+}
+
+/// Each handler and each undo of every round appends its own name to the pod's record.
+fn pod_of(ctx: &Ctx, name: &str) -> k8s_openapi::api::core::v1::Pod {
+    let mut pod = recorder(ctx, name);
+    for round in 0..ROUNDS {
+        for each in EACH {
+            let (handler, undo) = (format!("{each}-{round}"), format!("undo-{each}-{round}"));
+            // It takes a moment, so that some are killed in the middle of it.
+            pod = pod.notifier("main", &handler, &format!("echo {handler} >> log/lines; sleep 0.1"));
+            pod = pod.notifier("main", &undo, &format!("echo {undo} >> log/lines"));
+        }
+    }
+    pod.build()
+}
+
+/// Creates the load of a round, and returns the name of one whose undo only runs when it is asked for.
+async fn begin(ctx: &Ctx, round: usize) -> Result<String> {
+    let mut asked = None;
+    for pod in PODS {
+        for each in EACH {
+            let mut undo = json!({"notifier": format!("undo-{each}-{round}")});
+            if each == "timed" {
+                undo["afterSeconds"] = 1.into();
+            }
+            let spec = json!({"podName": pod, "notifier": format!("{each}-{round}"), "startDeadlineSeconds": 600, "undo": undo});
+            let name = format!("{pod}-{each}-{round}");
+            ctx.create(&pod_notification(&name, spec)?).await?;
+            asked.get_or_insert(name);
+        }
+    }
+    asked.context("there is no load")
+}
+
+async fn replace_controller(installation: &Installation, executor: Executor, killed: Process) -> Result<Process> {
+    killed.kill().await?;
+    installation.bury_leader().await?;
+    installation.controller(executor, &[]).await
+}
+
+async fn replace_agent(installation: &Installation, killed: Process) -> Result<Process> {
+    killed.kill().await?;
+    installation.agent_again().await
+}
+
+/// Asks for every undo that was not asked for yet, and waits until nothing is owed.
+async fn all_ended(ctx: &Ctx) -> Result<BTreeMap<String, PodNotification>> {
+    let mut watch = ctx.watch::<PodNotification>("").await?;
+    let ended = watch
+        .until(DEADLINE, "every handler has ended", |seen| seen.now.values().all(|object| state(object).is_terminal()))
+        .await?;
+    for (name, object) in &ended.now {
+        if !object.spec.undo_requested {
+            ctx.request_undo(name).await?;
+        }
+    }
+    let is_undone = |object: &PodNotification| {
+        status(object).claim.is_none() || undone(object).as_deref() == Some(reason::UNDO_SUCCEEDED)
+    };
+    let is_free = |object: &PodNotification| object.finalizers().is_empty();
+    let seen = watch
+        .until(DEADLINE, "every undo that is owed has run", |seen| {
+            seen.now.values().all(|object| is_undone(object) && is_free(object))
+        })
+        .await?;
+    ensure!(seen.now.len() == ROUNDS * PODS.len() * EACH.len(), "{} objects are there", seen.now.len());
+    Ok(seen.now.clone())
+}
+
+/// Holds what the pod recorded against what its objects say.
+fn check(ended: &BTreeMap<String, PodNotification>, pod: &str, lines: &[String]) -> Result<()> {
+    let mut ran = BTreeSet::new();
+    for line in lines.iter().filter(|line| !line.starts_with("undo-")) {
+        ensure!(ran.insert(line.as_str()), "`{line}` ran twice in pod `{pod}`");
+    }
+    let of_pod = ended.values().filter(|object| object.spec.pod_name == pod);
+    let mut unknown = 0;
+    for object in of_pod {
+        let handler = object.spec.notifier.as_deref().context("no notifier")?;
+        let name = object.name_any();
+        match state(object) {
+            State::Succeeded => ensure!(ran.contains(handler), "`{name}` is said to have succeeded and never ran"),
+            State::Failed => unknown += 1,
+            State::New => anyhow::bail!("`{name}` has not ended"),
+        }
+        let undo = format!("undo-{handler}");
+        let last = |word: &str| lines.iter().rposition(|line| line == word);
+        if let Some(at) = last(handler) {
+            ensure!(
+                last(&undo).is_some_and(|undone| undone > at),
+                "`{name}` ran in pod `{pod}` and was not undone after"
+            );
+        }
+    }
+    eprintln!("pod `{pod}`: {} of {} handlers ran, of {unknown} it was not known", ran.len(), ROUNDS * EACH.len());
+    Ok(())
+}
