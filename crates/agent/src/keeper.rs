@@ -9,12 +9,19 @@ use boathook_api::outcome::{Outcome, Work};
 use boathook_api::pod_notification::{ErrorType, Retry};
 use boathook_decide::pod_notification::Progress;
 use boathook_runtime::{Clock, execution::Runs};
-use tokio::task::JoinSet;
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use crate::ledger::{Ledger, Record};
 
 /// Between two rounds of an undo that fails: from one second, doubling, up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How long a handler whose time is over is waited for when it is ended. Asking and killing it take 500 ms; one that
+/// cannot be killed, in the middle of a write to a dead disk say, does not hold up its undo.
+const LET_END: Duration = Duration::from_millis(700);
 
 pub(crate) struct Keeper {
     pub(crate) ledger: Arc<Ledger>,
@@ -42,7 +49,7 @@ impl Keeper {
             let next = later.into_iter().map(|(remaining, _)| remaining).min();
             let next = async {
                 match next {
-                    Some(remaining) => tokio::time::sleep(remaining).await,
+                    Some(remaining) => sleep(remaining).await,
                     None => std::future::pending().await,
                 }
             };
@@ -60,18 +67,27 @@ impl Keeper {
     pub(crate) async fn undo(self: Arc<Self>, record: Record) {
         let subject = record.subject();
         self.runs.cancel(&record.uid);
-        self.runs.settled(&record.uid, |run, _| *run != Progress::Running).await;
+        // Whether it ended or not: if it has not, another undo follows when it has.
+        let _ = timeout(LET_END, self.handlers_end(&record.uid)).await;
         let mut pause = Duration::from_secs(1);
         while self.ledger.get(&record.uid).is_some() {
+            let beside_handlers = self.runs.progress(&record.uid).0 == Progress::Running;
             self.runs.start_undo(&subject, work(&record));
             self.runs.settled(&record.uid, |_, undo| *undo != Progress::Running).await;
             let (_, undo) = self.runs.progress(&record.uid);
-            if is_over(&undo) {
-                return;
+            match is_over(&undo) {
+                true if beside_handlers => self.handlers_end(&record.uid).await,
+                true => return,
+                false => {
+                    sleep(pause).await;
+                    pause = LONGEST_PAUSE.min(pause * 2);
+                }
             }
-            tokio::time::sleep(pause).await;
-            pause = LONGEST_PAUSE.min(pause * 2);
         }
+    }
+
+    async fn handlers_end(&self, uid: &str) {
+        self.runs.settled(uid, |run, _| *run != Progress::Running).await;
     }
 }
 
@@ -91,4 +107,88 @@ fn is_over(undo: &Progress) -> bool {
 fn work(record: &Record) -> Vec<(String, Work)> {
     let valid = record.undo.iter().filter_map(|(container, action)| Some((container.clone(), action.validate().ok()?)));
     valid.map(|(container, action)| (container, Work { action, probe: None, retry: Retry::UntilTimeout })).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{Receiver, Sender, channel},
+    };
+
+    use boathook_actions::{ApiServer, Place};
+    use http::Response;
+    use kube::{Client, client::Body};
+    use tokio::sync::{mpsc, watch};
+
+    use super::*;
+
+    const DEADLINE: Duration = Duration::from_secs(30);
+
+    /// A keeper of one record whose pod is nowhere: every look for it is counted. The first `stuck` looks hang so that
+    /// nothing stops them, until the test is over.
+    struct Fixture {
+        keeper: Arc<Keeper>,
+        record: Record,
+        looks: watch::Receiver<usize>,
+        _let_go: Sender<()>,
+    }
+
+    impl Fixture {
+        fn new(name: &str, stuck: usize) -> Self {
+            let (let_go, hang) = channel();
+            let (looks, seen) = watch::channel(0);
+            let runs = Runs::new(nowhere(stuck, looks, hang), Arc::default(), mpsc::unbounded_channel().0);
+            let dir = std::env::temp_dir().join(format!("boathook-keeper-{name}-{}", std::process::id()));
+            let _ = std::fs::remove_dir_all(&dir);
+            let ledger = Arc::new(Ledger::open(&dir, "first").unwrap());
+            let undo = serde_json::from_value(serde_json::json!({"exec": {"command": ["thaw"]}})).unwrap();
+            let record = Record {
+                uid: "a".to_owned(),
+                namespace: "default".to_owned(),
+                name: "one".to_owned(),
+                pod: "db-0".to_owned(),
+                pod_uid: "p".to_owned(),
+                undo: [("main".to_owned(), undo)].into(),
+                boot: "first".to_owned(),
+                expires: None,
+            };
+            ledger.arm(record.clone()).unwrap();
+            let keeper = Arc::new(Keeper { ledger, runs, clock: Clock::of_the_machine() });
+            Self { keeper, record, looks: seen, _let_go: let_go }
+        }
+
+        async fn looks(&mut self, times: usize) {
+            timeout(DEADLINE, self.looks.wait_for(|seen| *seen >= times)).await.unwrap().unwrap();
+        }
+    }
+
+    /// An API server without any pods.
+    fn nowhere(stuck: usize, looks: watch::Sender<usize>, hang: Receiver<()>) -> Place {
+        let (hang, count) = (Arc::new(Mutex::new(hang)), Arc::new(AtomicUsize::new(0)));
+        let service = tower::service_fn(move |_: http::Request<Body>| {
+            let (hang, number) = (Arc::clone(&hang), count.fetch_add(1, Ordering::SeqCst));
+            looks.send_replace(number + 1);
+            async move {
+                if number < stuck {
+                    let _ = hang.lock().unwrap().recv();
+                }
+                let status =
+                    serde_json::json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404});
+                Response::builder().status(404).body(Body::from(status.to_string().into_bytes()))
+            }
+        });
+        Place::Api(ApiServer::new(Client::new(service, "default")))
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn a_handler_that_cannot_be_ended_does_not_hold_up_its_undo() {
+        let mut fixture = Fixture::new("stuck", 1);
+        fixture.keeper.runs.start(&fixture.record.subject(), work(&fixture.record), None);
+        fixture.looks(1).await;
+        let undoing = tokio::spawn(Arc::clone(&fixture.keeper).undo(fixture.record.clone()));
+        fixture.looks(2).await;
+        undoing.abort();
+    }
 }
