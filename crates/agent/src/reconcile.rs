@@ -16,7 +16,7 @@ use snafu::Snafu;
 use crate::{
     act::{self, ActError},
     declared::Digests,
-    keeper::Keeper,
+    keeper::{Keeper, UnknownPod},
     ledger::Ledger,
     observe::{self, ObserveError},
 };
@@ -86,7 +86,7 @@ impl Reconcile<PodNotification> for Desk {
             let (keeper, ledger, runs) = (Arc::clone(&self.keeper), Arc::clone(&self.ledger), self.runs.clone());
             tokio::spawn(async move {
                 let uid = record.uid.clone();
-                keeper.undo(record).await;
+                keeper.undo(record, UnknownPod::GiveUp).await;
                 ledger.disarm(&uid);
                 runs.forget_run(&uid);
                 runs.forget_undo(&uid);
