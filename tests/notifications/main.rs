@@ -6,6 +6,7 @@ mod endings;
 mod faults;
 mod handlers;
 mod notification;
+mod orphans;
 mod outages;
 mod undo;
 
@@ -75,6 +76,9 @@ fn main() -> ExitCode {
         outages::an_agent_undoes_on_time_while_the_api_server_is_gone,
         outages::an_agent_that_was_killed_undoes_without_an_api_server_too,
         outages::an_agent_that_was_away_never_runs_what_was_revoked,
+        orphans::what_a_killed_agent_left_running_is_ended_before_it_is_undone,
+        orphans::what_a_handler_left_running_on_purpose_outlives_the_agent,
+        orphans::an_agent_that_is_told_to_stop_ends_what_does_not_end_by_itself,
     ];
     let suite = [
         Scenarios {

@@ -31,7 +31,7 @@ pub(crate) async fn a_signal_that_nobody_handles_is_not_sent(ctx: Ctx) -> Result
         let (kind, message) = failure(&refused)?;
         ensure!(kind == ErrorType::Unsupported && message.contains("--allow-signals"), "{refused:?}");
     }
-    let options = Options { allow_signals: ["TERM".parse()?].into() };
+    let options = Options { allow_signals: ["TERM".parse()?].into(), notes: None };
     let sent = (ctx.main_of(&pod)?, signal("TERM")?, Cancel::new());
     assert_eq!(ctx.run_on_node(&pod, options, sent).await?.outcome, Outcome::Succeeded);
     let restarted = |pod: &k8s_openapi::api::core::v1::Pod| {

@@ -73,7 +73,7 @@ mod tests {
             matches!(refused.outcome, Outcome::Failed(failure) if failure.message.contains("--allow-signals SIGTERM"))
         );
         // As far as asking a runtime that is not there.
-        let allowed = send(&runtime(Options { allow_signals: [term].into() }), "1", term, &until).await;
+        let allowed = send(&runtime(Options { allow_signals: [term].into(), notes: None }), "1", term, &until).await;
         assert!(matches!(allowed.outcome, Outcome::Failed(failure) if failure.kind == ErrorType::HandlerFailed));
     }
 }

@@ -5,16 +5,34 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use boathook_api::outcome::{Outcome, Work};
+use boathook_api::outcome::Work;
 use boathook_api::pod_notification::{ErrorType, Retry};
 use boathook_decide::pod_notification::Progress;
 use boathook_runtime::{Clock, execution::Runs};
-use tokio::task::JoinSet;
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use crate::ledger::{Ledger, Record};
 
-/// Between two rounds of an undo that fails: from one second, doubling, up to this.
+/// Between two rounds of an undo that fails: from the first, doubling, up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How long a handler whose time is over is waited for when it is ended. Asking and killing it take 500 ms; one that
+/// cannot be killed, in the middle of a write to a dead disk say, does not hold up its undo.
+const LET_END: Duration = Duration::from_millis(700);
+
+/// What to do about a pod that the node does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnknownPod {
+    /// Its sandbox may be made again, after the node's reboot say; whether it is gone for good is the controller's to
+    /// say, and that may take as long as the API server is away.
+    TryAgain,
+    /// Nobody is left to say anything of it.
+    GiveUp,
+}
 
 pub(crate) struct Keeper {
     pub(crate) ledger: Arc<Ledger>,
@@ -37,12 +55,12 @@ impl Keeper {
             let (due, later): (Vec<_>, Vec<_>) = timed.partition(|(remaining, _)| remaining.is_zero());
             for (_, record) in due {
                 begun.insert(record.uid.clone());
-                undoing.spawn(Arc::clone(&self).undo(record));
+                undoing.spawn(Arc::clone(&self).undo(record, UnknownPod::TryAgain));
             }
             let next = later.into_iter().map(|(remaining, _)| remaining).min();
             let next = async {
                 match next {
-                    Some(remaining) => tokio::time::sleep(remaining).await,
+                    Some(remaining) => sleep(remaining).await,
                     None => std::future::pending().await,
                 }
             };
@@ -57,38 +75,171 @@ impl Keeper {
     }
 
     /// Ends the handler if it still runs, then undoes it, round after round until it succeeds or the record goes.
-    pub(crate) async fn undo(self: Arc<Self>, record: Record) {
+    pub(crate) async fn undo(self: Arc<Self>, record: Record, unknown_pod: UnknownPod) {
         let subject = record.subject();
         self.runs.cancel(&record.uid);
-        self.runs.settled(&record.uid, |run, _| *run != Progress::Running).await;
-        let mut pause = Duration::from_secs(1);
+        // Whether it ended or not: if it has not, another undo follows when it has.
+        let _ = timeout(LET_END, self.handlers_end(&record.uid)).await;
         while self.ledger.get(&record.uid).is_some() {
+            let beside_handlers = self.runs.progress(&record.uid).0 == Progress::Running;
             self.runs.start_undo(&subject, work(&record));
             self.runs.settled(&record.uid, |_, undo| *undo != Progress::Running).await;
             let (_, undo) = self.runs.progress(&record.uid);
-            if is_over(&undo) {
-                return;
+            match pause_after(&undo, unknown_pod) {
+                Some(pause) => sleep(pause).await,
+                None if beside_handlers => self.handlers_end(&record.uid).await,
+                None => return,
             }
-            tokio::time::sleep(pause).await;
-            pause = LONGEST_PAUSE.min(pause * 2);
         }
+    }
+
+    async fn handlers_end(&self, uid: &str) {
+        self.runs.settled(uid, |run, _| *run != Progress::Running).await;
     }
 }
 
-/// It has succeeded, or the node knows no such pod any more: whether it is gone for good is the controller's to say.
-fn is_over(undo: &Progress) -> bool {
-    match undo {
+/// How long after this round another follows. `None`: none has to.
+fn pause_after(undo: &Progress, unknown_pod: UnknownPod) -> Option<Duration> {
+    let (results, round) = match undo {
         // It was written down meanwhile.
-        Progress::Idle => true,
-        Progress::Running => false,
-        Progress::Ended { results, .. } => results.iter().all(|(_, ended)| match &ended.outcome {
-            Outcome::Succeeded => true,
-            Outcome::Failed(failure) | Outcome::Unknown(failure) => failure.kind == ErrorType::PodNotFound,
-        }),
+        Progress::Idle => return None,
+        Progress::Running => return Some(FIRST_PAUSE),
+        Progress::Ended { results, round } => (results, *round),
+    };
+    let failures = || results.iter().filter_map(|(_, ended)| ended.outcome.failure());
+    let no_pod = failures().all(|failure| failure.kind == ErrorType::PodNotFound);
+    match failures().next() {
+        None => None,
+        Some(_) if no_pod && unknown_pod == UnknownPod::GiveUp => None,
+        Some(_) if no_pod => Some(LONGEST_PAUSE),
+        Some(_) => Some(LONGEST_PAUSE.min(FIRST_PAUSE * 2_u32.saturating_pow(round.saturating_sub(1)))),
     }
 }
 
 fn work(record: &Record) -> Vec<(String, Work)> {
     let valid = record.undo.iter().filter_map(|(container, action)| Some((container.clone(), action.validate().ok()?)));
     valid.map(|(container, action)| (container, Work { action, probe: None, retry: Retry::UntilTimeout })).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{Receiver, Sender, channel},
+    };
+
+    use boathook_actions::{ApiServer, Place};
+    use boathook_api::outcome::{Ended, Failure, Outcome};
+    use http::Response;
+    use jiff::Timestamp;
+    use kube::{Client, client::Body};
+    use tokio::sync::{mpsc, watch};
+
+    use super::*;
+
+    const DEADLINE: Duration = Duration::from_secs(30);
+
+    /// A keeper of one record whose pod is nowhere: every look for it is counted. The first `stuck` looks hang so that
+    /// nothing stops them, until the test is over.
+    struct Fixture {
+        keeper: Arc<Keeper>,
+        record: Record,
+        looks: watch::Receiver<usize>,
+        _let_go: Sender<()>,
+    }
+
+    impl Fixture {
+        fn new(name: &str, stuck: usize) -> Self {
+            let (let_go, hang) = channel();
+            let (looks, seen) = watch::channel(0);
+            let runs = Runs::new(nowhere(stuck, looks, hang), Arc::default(), mpsc::unbounded_channel().0);
+            let dir = std::env::temp_dir().join(format!("boathook-keeper-{name}-{}", std::process::id()));
+            let _ = std::fs::remove_dir_all(&dir);
+            let ledger = Arc::new(Ledger::open(&dir, "first").unwrap());
+            let undo = serde_json::from_value(serde_json::json!({"exec": {"command": ["thaw"]}})).unwrap();
+            let record = Record {
+                uid: "a".to_owned(),
+                namespace: "default".to_owned(),
+                name: "one".to_owned(),
+                pod: "db-0".to_owned(),
+                pod_uid: "p".to_owned(),
+                undo: [("main".to_owned(), undo)].into(),
+                boot: "first".to_owned(),
+                expires: None,
+            };
+            ledger.arm(record.clone()).unwrap();
+            let keeper = Arc::new(Keeper { ledger, runs, clock: Clock::of_the_machine() });
+            Self { keeper, record, looks: seen, _let_go: let_go }
+        }
+
+        async fn looks(&mut self, times: usize) {
+            timeout(DEADLINE, self.looks.wait_for(|seen| *seen >= times)).await.unwrap().unwrap();
+        }
+    }
+
+    /// An API server without any pods.
+    fn nowhere(stuck: usize, looks: watch::Sender<usize>, hang: Receiver<()>) -> Place {
+        let (hang, count) = (Arc::new(Mutex::new(hang)), Arc::new(AtomicUsize::new(0)));
+        let service = tower::service_fn(move |_: http::Request<Body>| {
+            let (hang, number) = (Arc::clone(&hang), count.fetch_add(1, Ordering::SeqCst));
+            looks.send_replace(number + 1);
+            async move {
+                if number < stuck {
+                    let _ = hang.lock().unwrap().recv();
+                }
+                let status =
+                    serde_json::json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404});
+                Response::builder().status(404).body(Body::from(status.to_string().into_bytes()))
+            }
+        });
+        Place::Api(ApiServer::new(Client::new(service, "default")))
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn a_handler_that_cannot_be_ended_does_not_hold_up_its_undo() {
+        let mut fixture = Fixture::new("stuck", 1);
+        fixture.keeper.runs.start(&fixture.record.subject(), work(&fixture.record), None);
+        fixture.looks(1).await;
+        let undoing = tokio::spawn(Arc::clone(&fixture.keeper).undo(fixture.record.clone(), UnknownPod::TryAgain));
+        fixture.looks(2).await;
+        undoing.abort();
+    }
+
+    fn failed(kind: ErrorType, round: u32) -> Progress {
+        let (outcome, now) = (Outcome::Failed(Failure { kind, message: String::new() }), Timestamp::now());
+        let ended = Ended {
+            outcome,
+            exit_code: None,
+            output: String::new(),
+            container_id: None,
+            attempts: 1,
+            started: now,
+            completed: now,
+            process_may_remain: false,
+        };
+        Progress::Ended { results: vec![("main".to_owned(), ended)], round }
+    }
+
+    #[test]
+    fn a_pod_that_the_node_does_not_know_is_looked_for_again_unless_its_object_is_gone() {
+        let unknown = failed(ErrorType::PodNotFound, 1);
+        assert_eq!(pause_after(&unknown, UnknownPod::TryAgain), Some(LONGEST_PAUSE));
+        assert_eq!(pause_after(&unknown, UnknownPod::GiveUp), None);
+    }
+
+    #[test]
+    fn an_undo_that_fails_is_tried_again_ever_more_seldom() {
+        let after =
+            |round| pause_after(&failed(ErrorType::HandlerFailed, round), UnknownPod::GiveUp).unwrap().as_secs();
+        assert_eq!([1, 2, 6, 7, u32::MAX].map(after), [1, 2, 32, 60, 60]);
+    }
+
+    #[tokio::test]
+    async fn whoever_keeps_an_undo_without_an_object_ends_when_there_is_no_pod() {
+        let fixture = Fixture::new("no-pod", 0);
+        let undoing = Arc::clone(&fixture.keeper).undo(fixture.record.clone(), UnknownPod::GiveUp);
+        timeout(DEADLINE, undoing).await.unwrap();
+        assert_eq!(*fixture.looks.borrow(), 1);
+    }
 }

@@ -157,6 +157,17 @@ impl Ledger {
         }
     }
 
+    /// Its time has come. This is not kept: whoever says so says it again after a restart.
+    pub fn expire(&self, uid: &str) {
+        let begun = match self.lock().get_mut(uid) {
+            Some(record) => record.expires.replace(Duration::ZERO) != Some(Duration::ZERO),
+            None => false,
+        };
+        if begun {
+            self.changes.send_replace(());
+        }
+    }
+
     pub fn get(&self, uid: &str) -> Option<Record> {
         self.lock().get(uid).cloned()
     }

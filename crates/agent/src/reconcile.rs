@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use boathook_actions::place::cri::Runtime;
 use boathook_api::PodNotification;
-use boathook_decide::pod_notification::{Me, Observed, Role, decide};
+use boathook_decide::pod_notification::{Me, Observed, Role, decide, is_closed, is_unconfirmed};
 use boathook_runtime::{
     Classified, Clock, ErrorClass, Reconcile, Reporter,
     execution::{Latest, Rooms, Runs},
@@ -16,7 +16,7 @@ use snafu::Snafu;
 use crate::{
     act::{self, ActError},
     declared::Digests,
-    keeper::Keeper,
+    keeper::{Keeper, UnknownPod},
     ledger::Ledger,
     observe::{self, ObserveError},
 };
@@ -77,7 +77,7 @@ impl Reconcile<PodNotification> for Desk {
         );
         act::act(self, &mut seen.object, decision.effects, &mut seen.room).await?;
         self.reporter.report(&seen.object, decision.reports);
-        self.disarm_if_closed(&seen.object);
+        close(&self.ledger, &seen.object);
         Ok(decision.again.map(|again| Duration::try_from(again.duration_since(now)).unwrap_or_default()))
     }
 
@@ -88,7 +88,7 @@ impl Reconcile<PodNotification> for Desk {
             let (keeper, ledger, runs) = (Arc::clone(&self.keeper), Arc::clone(&self.ledger), self.runs.clone());
             tokio::spawn(async move {
                 let uid = record.uid.clone();
-                keeper.undo(record).await;
+                keeper.undo(record, UnknownPod::GiveUp).await;
                 ledger.disarm(&uid);
                 runs.forget_run(&uid);
                 runs.forget_undo(&uid);
@@ -97,12 +97,52 @@ impl Reconcile<PodNotification> for Desk {
     }
 }
 
-impl Desk {
-    /// Another may have closed the question of the undo, for a pod that is gone: the record goes too.
-    fn disarm_if_closed(&self, object: &PodNotification) {
-        let uid = object.uid().unwrap_or_default();
-        if self.ledger.get(&uid).is_some() && boathook_decide::pod_notification::is_closed(object) {
-            self.ledger.disarm(&uid);
-        }
+/// Another may have closed the question of the undo, for a pod that is gone: the record goes too. But who closed it
+/// because nobody heard of this node has not seen what is here: it is undone now.
+fn close(ledger: &Ledger, object: &PodNotification) {
+    let uid = object.uid().unwrap_or_default();
+    if is_unconfirmed(object) {
+        ledger.expire(&uid);
+    } else if is_closed(object) {
+        ledger.disarm(&uid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::ledger::Record;
+
+    fn closed(why: &str) -> PodNotification {
+        let time = "2026-01-01T00:00:00Z";
+        let undone =
+            json!({"type": "Undone", "status": "Unknown", "reason": why, "message": "", "lastTransitionTime": time});
+        serde_json::from_value(json!({
+            "apiVersion": "boathook.dev/v1alpha1",
+            "kind": "PodNotification",
+            "metadata": {"name": "one", "namespace": "default", "uid": "a"},
+            "spec": {"podName": "db-0", "notifier": "freeze", "undo": {"notifier": "thaw"}},
+            "status": {"state": "Succeeded", "conditions": [undone]},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_was_closed_without_a_word_of_this_node_is_undone_now() {
+        let dir = std::env::temp_dir().join(format!("boathook-closing-{}", std::process::id()));
+        let ledger = Ledger::open(&dir, "first").unwrap();
+        ledger.arm(Record::of(&closed("Armed"), "first", Duration::ZERO).unwrap()).unwrap();
+        let remaining = || ledger.get("a").map(|record| record.remaining("first", Duration::ZERO));
+        close(&ledger, &closed("Armed"));
+        assert_eq!(remaining(), Some(None));
+        close(&ledger, &closed("ThawUnconfirmed"));
+        assert_eq!(remaining(), Some(Some(Duration::ZERO)));
+        close(&ledger, &closed("PodGone"));
+        assert_eq!(remaining(), None);
+        std::fs::remove_dir_all(dir).unwrap();
     }
 }

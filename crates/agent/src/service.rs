@@ -1,10 +1,16 @@
 //! The agent, put together and started.
 
-use std::{collections::BTreeSet, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use boathook_actions::{
     Place,
-    place::cri::{self, Runtime},
+    place::cri::{self, Notes, Runtime},
 };
 use boathook_api::{PodNotification, Signal};
 use boathook_runtime::{
@@ -29,6 +35,8 @@ use crate::{
 
 /// How long handlers and undos that run may go on after the stop.
 const GRACE: Duration = Duration::from_secs(30);
+/// How long handlers that went on until then are given to be ended, and that to be written down.
+const ENDING: Duration = Duration::from_secs(5);
 
 /// What a person may choose.
 #[derive(Clone, Debug)]
@@ -53,6 +61,8 @@ pub enum StartError {
     Digests { source: DigestError },
     #[snafu(display("failed to read which boot this is"))]
     Boot { source: io::Error },
+    #[snafu(display("failed to read in `{}` what an earlier agent has left running", path.display()))]
+    Notes { path: PathBuf, source: io::Error },
 }
 
 /// A running agent.
@@ -64,15 +74,17 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Starts it. What the ledger says is overdue is undone at once, whether or not the API server answers.
-    pub fn start(client: Client, options: Options, metrics: Arc<Metrics>) -> Result<Self, StartError> {
+    /// Starts it. What an earlier agent left running is ended first; then what the ledger says is overdue is undone at
+    /// once, whether or not the API server answers.
+    pub async fn start(client: Client, options: Options, metrics: Arc<Metrics>) -> Result<Self, StartError> {
         let identity = identity();
         let (reporter, telling) = Reporter::new(client.clone(), "boathook-agent", &identity, Arc::clone(&metrics));
         let Options { node, cri_socket, state_dir, allow_signals, limit } = options;
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context(BootSnafu)?;
         let ledger = Arc::new(Ledger::open(&state_dir.join("ledger"), boot.trim())?);
         let digests = Digests::open(&state_dir.join("declared"))?;
-        let runtime = Runtime::new(&cri_socket, cri::Options { allow_signals });
+        let notes = end_left_behind(&state_dir.join("running"), boot.trim()).await?;
+        let runtime = Runtime::new(&cri_socket, cri::Options { allow_signals, notes: Some(notes) });
         let of_node = watcher::Config::default().fields(&format!("status.nodeName={node}"));
         let mut objects = RunLoop::<PodNotification>::new(client.clone(), of_node).metrics(Arc::clone(&metrics));
         let look_again = objects.channel();
@@ -134,18 +146,29 @@ impl Agent {
         }
     }
 
-    /// Starts nothing more, lets what runs end and writes that down. What is armed stays in the ledger.
+    /// Starts nothing more, lets what runs end or ends it, and writes that down. What is armed stays in the ledger.
     pub async fn stop(mut self) {
         self.desk.rooms.close();
         let mut under_way = self.desk.runs.under_way();
         if tokio::time::timeout(GRACE, under_way.wait_for(|count| *count == 0)).await.is_err() {
-            tracing::warn!("some handlers had not ended {GRACE:?} after the stop: their outcome will be unknown");
+            tracing::warn!("some handlers had not ended {GRACE:?} after the stop: they are ended");
+            self.desk.runs.cancel_all();
+            // What is left then is noted, and the next agent ends it.
+            let _ = tokio::time::timeout(ENDING, under_way.wait_for(|count| *count == 0)).await;
         }
         self.stop.send_replace(true);
         // The loop ends by itself, within its own time; the rest waits for ever.
         let _ = self.tasks.join_next().await;
         self.tasks.shutdown().await;
     }
+}
+
+/// Nobody but this agent writes there: it has the ledger's lock. What has not ended in time has been killed, and does
+/// nothing more of its own.
+async fn end_left_behind(dir: &Path, boot: &str) -> Result<Notes, StartError> {
+    let notes = Notes::open(dir, boot).context(NotesSnafu { path: dir })?;
+    notes.end_left_behind().await.context(NotesSnafu { path: dir })?;
+    Ok(notes)
 }
 
 impl Desk {

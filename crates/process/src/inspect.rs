@@ -34,6 +34,18 @@ pub fn carries(pid: i32, mark: &str) -> bool {
     environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
 }
 
+/// Whether it is in a cgroup of this name, or below one.
+pub(crate) fn is_in_cgroup(pid: i32, name: &str) -> bool {
+    let memberships = read(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    is_below(&String::from_utf8_lossy(&memberships), name)
+}
+
+/// A line is: number, controllers, path.
+fn is_below(memberships: &str, name: &str) -> bool {
+    let paths = memberships.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+    paths.flat_map(|path| path.split('/')).any(|part| part == name)
+}
+
 /// The process that was started with this word among its arguments, best one that nobody else has. `None`: there is
 /// none yet. Who has one of the numbers `except` is not looked at.
 pub fn find_by_argument(word: &str, except: &BTreeSet<i32>) -> io::Result<Option<Process>> {
@@ -95,6 +107,13 @@ mod tests {
         assert!(!has_program(me(), Path::new("/etc/passwd")));
         assert!(!has_program(me(), Path::new("/etc")));
         assert!(!has_program(me(), Path::new("/no/such/program")));
+    }
+
+    #[test]
+    fn a_cgroup_is_known_by_its_whole_name() {
+        let memberships = "6:freezer:/kubepods/0123/boathook-7/deeper\n0::/\n";
+        assert!(is_below(memberships, "boathook-7"));
+        assert!(!is_below(memberships, "boathook-77") && !is_below(memberships, "boathook-") && !is_below("", "a"));
     }
 
     #[test]

@@ -45,8 +45,10 @@ mod tests {
 
     #[test]
     fn who_prints_into_the_same_pipe_is_told_from_who_reads_it() {
-        let mut child =
-            Command::new("sh").args(["-c", "read line"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut command = Command::new("sh");
+        // Its stderr would be this process' own, which may be a pipe too.
+        command.args(["-c", "read line"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
         let pid = i32::try_from(child.id()).unwrap();
         let outputs = Outputs::of(pid);
         assert!(outputs.are_held_by(pid));

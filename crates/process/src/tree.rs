@@ -30,6 +30,7 @@ pub struct Tree {
 
 /// Why something may still be running.
 #[derive(Debug, Snafu)]
+#[snafu(visibility(pub(crate)))]
 pub enum Remaining {
     #[snafu(display("failed to look at the processes: {source}"))]
     Unseen { source: io::Error },
@@ -45,6 +46,12 @@ impl Tree {
         let (family, namespace) = (Family::of(first), pid_namespace(first.pid)?);
         let (parent, outputs) = (Process::of(first.pid).map(|process| process.parent), Outputs::of(first.pid));
         Ok(Self { family, first, parent, namespace, outputs, mark, cgroup })
+    }
+
+    /// What is left of it, long after it began. Where it prints to is no sign any more: that may be what the container's
+    /// own processes print to.
+    pub(crate) fn left_of(first: Identity, mark: String) -> io::Result<Self> {
+        Ok(Self { outputs: Outputs::default(), ..Self::of(first, Some(mark), None)? })
     }
 
     /// Looks who is there now. The more often, the fewer get away from a tree without a cgroup.

@@ -51,7 +51,7 @@ impl AgentCommand {
             limit: self.max_at_once.into(),
         };
         let metrics = Arc::new(Metrics::default());
-        let mut agent = Agent::start(client, options, Arc::clone(&metrics))?;
+        let mut agent = Agent::start(client, options, Arc::clone(&metrics)).await?;
         let pages = self.pages.serve(metrics, agent.figures(), || Ok(())).await?;
         println!("ready: keeping the ledger");
         let outcome = tokio::select! {

@@ -96,7 +96,7 @@ impl Up {
                 allow_signals: [].into(),
                 limit: 100,
             };
-            parts.agent = Some(Agent::start(client.clone(), options, Arc::default())?);
+            parts.agent = Some(Agent::start(client.clone(), options, Arc::default()).await?);
         }
         if !self.no_controller {
             let executor = if self.agent { Executor::Agent } else { Executor::Api };

@@ -21,6 +21,12 @@ pub(super) fn undone(status: &PodNotificationStatus) -> bool {
     undone.is_some_and(|undone| closed.contains(&undone.reason.as_str()))
 }
 
+/// Whether it is closed only because nobody heard of its node.
+pub(super) fn unconfirmed(status: &PodNotificationStatus) -> bool {
+    let unconfirmed = |one: &Condition| one.type_ == condition::UNDONE && one.reason == reason::THAW_UNCONFIRMED;
+    status.conditions.iter().any(unconfirmed)
+}
+
 /// Whether it was undone in every container.
 pub(super) fn undo_succeeded(status: &PodNotificationStatus) -> bool {
     let undone = |one: &Condition| one.type_ == condition::UNDONE && one.reason == reason::UNDO_SUCCEEDED;

@@ -190,9 +190,14 @@ pub fn owes_undo(object: &PodNotification) -> bool {
     Object::of(object).owes_undo()
 }
 
-/// Whether its undo is done, or nobody can do it any more.
+/// Whether its undo is done, or nobody can do it any more, as far as whoever sees its node can tell.
 pub fn is_closed(object: &PodNotification) -> bool {
-    object.status.as_ref().is_some_and(errors::undone)
+    object.status.as_ref().is_some_and(errors::undone) && !is_unconfirmed(object)
+}
+
+/// Whether it was given up because nobody heard of its node: whoever is there has to undo it all the same.
+pub fn is_unconfirmed(object: &PodNotification) -> bool {
+    object.status.as_ref().is_some_and(errors::unconfirmed)
 }
 
 /// An object, with what is asked of it again and again.

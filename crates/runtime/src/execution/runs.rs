@@ -114,6 +114,12 @@ impl Runs {
         cancel.iter().for_each(Cancel::cancel);
     }
 
+    /// Ends all handlers that run, as far as the place can.
+    pub fn cancel_all(&self) {
+        let all: Vec<_> = self.change(|table| table.values().filter_map(|entry| entry.cancel.clone()).collect());
+        all.iter().for_each(Cancel::cancel);
+    }
+
     /// Runs the undos in every container at once, unless they run already.
     pub fn start_undo(&self, subject: &Subject, work: Vec<(String, Work)>) {
         let first = self.change(|table| {

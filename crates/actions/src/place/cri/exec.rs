@@ -44,7 +44,8 @@ impl Runtime {
             Ok(Err(failure)) => return failure.into(),
             Err(stop) => return not_begun(stop, command, until),
         };
-        let place = Place { container_id: container_id.to_owned(), pid: first.pid() };
+        let notes = self.options.notes.clone();
+        let place = Place { container_id: container_id.to_owned(), pid: first.pid(), notes };
         if has_program(place.pid, Path::new(SHELL))
             && let Some(attempt) = self.exec_behind_gate(&place, command, until).await
         {

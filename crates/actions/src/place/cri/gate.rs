@@ -41,11 +41,11 @@ impl Gate {
     pub(super) fn line(&self) -> String {
         format!("{}\n", self.id)
     }
+}
 
-    /// What all that comes of the command has in its environment.
-    pub(super) fn mark(&self) -> String {
-        format!("BOATHOOK_EXEC={}", self.id)
-    }
+/// What all that comes of the command behind the gate with this id has in its environment.
+pub(super) fn mark(id: &str) -> String {
+    format!("BOATHOOK_EXEC={id}")
 }
 
 /// What an exit code of the gate itself means: a shell that cannot become the command tells it by these.

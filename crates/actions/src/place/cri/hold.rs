@@ -5,7 +5,10 @@ use std::{collections::BTreeSet, io, time::Duration};
 use boathook_process::{Cgroup, Identity, Process, Tree, arguments, find_by_argument, pid_namespace, processes};
 use tokio::time::Instant;
 
-use super::gate::Gate;
+use super::{
+    gate::{self, Gate},
+    notes::{Note, Notes},
+};
 
 /// How soon a process that was just started is looked for, and looked for again: it takes a few milliseconds to come.
 const FIRST_LOOK: Duration = Duration::from_millis(2);
@@ -22,11 +25,13 @@ const LATER_WATCHES: Duration = Duration::from_secs(1);
 pub(super) struct Place {
     pub(super) container_id: String,
     pub(super) pid: i32,
+    /// Where it is noted what runs there.
+    pub(super) notes: Option<Notes>,
 }
 
 pub(super) enum Hold {
     /// It was found, and is held from its beginning.
-    Held { tree: Tree, has_cgroup: bool },
+    Held { tree: Tree, has_cgroup: bool, note: Option<Note> },
     /// Without a gate: it is still to be found among those who came after the exec began.
     Sought(Search),
 }
@@ -39,7 +44,7 @@ impl Hold {
         let mut pause = FIRST_LOOK;
         loop {
             match find_by_argument(&gate.id, &before)? {
-                Some(process) => return Self::of(place, process.identity, Some(gate.mark()), &gate.id),
+                Some(process) => return Self::of(place, process.identity, Some(gate::mark(&gate.id)), &gate.id),
                 None => tokio::time::sleep(pause).await,
             }
             pause = LATER_LOOKS.min(pause * 2);
@@ -52,7 +57,9 @@ impl Hold {
     fn of(place: &Place, first: Identity, mark: Option<String>, id: &str) -> io::Result<Self> {
         let cgroup = cgroup(place, first, id);
         let has_cgroup = cgroup.is_some();
-        Ok(Self::Held { tree: Tree::of(first, mark, cgroup)?, has_cgroup })
+        let tree = Tree::of(first, mark, cgroup)?;
+        let note = place.notes.as_ref().map(|notes| notes.write(id, first));
+        Ok(Self::Held { tree, has_cgroup, note })
     }
 
     /// Looks at it while it runs, as often as is needed. Never returns.
@@ -95,22 +102,34 @@ impl Hold {
     pub(super) async fn end(mut self, place: &Place) -> Result<(), String> {
         self.seek(place);
         match self {
-            Self::Held { tree, .. } => tree.end().await.map_err(|remaining| remaining.to_string()),
+            Self::Held { tree, note, .. } => {
+                tree.end().await.map_err(|remaining| remaining.to_string())?;
+                note.map(Note::close);
+                Ok(())
+            }
             Self::Sought(_) => Err("its first process was not found among the container's".to_owned()),
         }
     }
 
     pub(super) fn release(self) {
         match self {
-            Self::Held { tree, .. } => tree.release(),
+            Self::Held { tree, note, .. } => {
+                tree.release();
+                note.map(Note::close);
+            }
             Self::Sought(_) => {}
         }
     }
 }
 
+/// The name of the cgroup of the exec with this id.
+pub(super) fn cgroup_name(id: &str) -> String {
+    format!("boathook-{id}")
+}
+
 /// One of its own inside the container's, if that can be had: it is the surest hold, and not the only one.
 fn cgroup(place: &Place, first: Identity, id: &str) -> Option<Cgroup> {
-    let made = Cgroup::within(place.pid, &place.container_id, &format!("boathook-{id}"));
+    let made = Cgroup::within(place.pid, &place.container_id, &cgroup_name(id));
     let made = made.inspect_err(|error| tracing::debug!(%error, "no cgroup could be made in the container's"));
     let cgroup = made.ok().flatten()?;
     match cgroup.add(first.pid) {

@@ -7,6 +7,7 @@ mod container;
 mod exec;
 mod gate;
 mod hold;
+mod notes;
 mod sandbox;
 mod stream;
 
@@ -25,6 +26,7 @@ use tonic::transport::Channel;
 
 use crate::Failure;
 
+pub use notes::Notes;
 pub use sandbox::{Sandbox, SandboxContainer};
 
 /// Far more than a runtime takes for any of these calls; a runtime that hangs holds up nobody for longer.
@@ -39,11 +41,13 @@ pub struct Runtime {
     name: Arc<OnceCell<String>>,
 }
 
-/// What this node's operator permits.
+/// What this node's operator permits, and where is noted what runs.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Of the guarded signals, those that may be sent.
     pub allow_signals: BTreeSet<Signal>,
+    /// Without it, what runs when this process dies goes on.
+    pub notes: Option<Notes>,
 }
 
 /// The runtime did not do what it was asked.
