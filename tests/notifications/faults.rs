@@ -6,8 +6,12 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use anyhow::{Context, Result, ensure};
-use boathook_api::{PodNotification, pod_notification::Executor, pod_notification::State, words::reason};
+use anyhow::{Context, Result, bail, ensure};
+use boathook_api::{
+    PodNotification,
+    pod_notification::{Executor, State},
+    words::reason,
+};
 use boathook_tests::{
     Ctx, DEADLINE,
     boathook::{
@@ -18,7 +22,7 @@ use boathook_tests::{
     },
 };
 use kube::ResourceExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const ROUNDS: usize = 100;
 
@@ -63,7 +67,7 @@ pub(crate) async fn whoever_is_killed_no_handler_runs_twice_and_all_is_undone(
 ) -> Result<()> {
     let mut random = Random::of_the_environment()?;
     for name in PODS {
-        ctx.create(&pod_of(&ctx, name)).await?;
+        ctx.create(&recorder(&ctx, name).build()).await?;
     }
     for name in PODS {
         ctx.ready(name).await?;
@@ -96,36 +100,29 @@ pub(crate) async fn whoever_is_killed_no_handler_runs_twice_and_all_is_undone(
     Ok(())
 }
 
-/// Each handler and each undo of every round appends its own name to the pod's record.
-fn pod_of(ctx: &Ctx, name: &str) -> k8s_openapi::api::core::v1::Pod {
-    let mut pod = recorder(ctx, name);
-    for round in 0..ROUNDS {
-        for each in EACH {
-            let (handler, undo) = (format!("{each}-{round}"), format!("undo-{each}-{round}"));
-            // It takes a moment, so that some are killed in the middle of it.
-            pod = pod.notifier("main", &handler, &format!("echo {handler} >> log/lines; sleep 0.1"));
-            pod = pod.notifier("main", &undo, &format!("echo {undo} >> log/lines"));
-        }
-    }
-    pod.build()
-}
-
-/// Creates the load of a round, and returns the name of one whose undo only runs when it is asked for.
+/// Creates the load of a round, and returns the name of one whose undo only runs when it is asked for. Each handler and
+/// each undo appends its own name to the pod's record.
 async fn begin(ctx: &Ctx, round: usize) -> Result<String> {
     let mut asked = None;
     for pod in PODS {
         for each in EACH {
-            let mut undo = json!({"notifier": format!("undo-{each}-{round}")});
+            let name = format!("{pod}-{each}-{round}");
+            // It takes a moment, so that some are killed in the middle of it.
+            let action = shell(&format!("echo {name} >> log/lines; sleep 0.1"));
+            let mut undo = json!({"action": shell(&format!("echo undo-{name} >> log/lines"))});
             if each == "timed" {
                 undo["afterSeconds"] = 1.into();
             }
-            let spec = json!({"podName": pod, "notifier": format!("{each}-{round}"), "startDeadlineSeconds": 600, "undo": undo});
-            let name = format!("{pod}-{each}-{round}");
+            let spec = json!({"podName": pod, "action": action, "startDeadlineSeconds": 600, "undo": undo});
             ctx.create(&pod_notification(&name, spec)?).await?;
             asked.get_or_insert(name);
         }
     }
     asked.context("there is no load")
+}
+
+fn shell(script: &str) -> Value {
+    json!({"exec": {"command": ["sh", "-c", script]}, "timeoutSeconds": 60})
 }
 
 async fn replace_controller(installation: &Installation, executor: Executor, killed: Process) -> Result<Process> {
@@ -172,20 +169,16 @@ fn check(ended: &BTreeMap<String, PodNotification>, pod: &str, lines: &[String])
     let of_pod = ended.values().filter(|object| object.spec.pod_name == pod);
     let mut unknown = 0;
     for object in of_pod {
-        let handler = object.spec.notifier.as_deref().context("no notifier")?;
         let name = object.name_any();
         match state(object) {
-            State::Succeeded => ensure!(ran.contains(handler), "`{name}` is said to have succeeded and never ran"),
+            State::Succeeded => ensure!(ran.contains(name.as_str()), "`{name}` succeeded, it says, and never ran"),
             State::Failed => unknown += 1,
-            State::New => anyhow::bail!("`{name}` has not ended"),
+            State::New => bail!("`{name}` has not ended"),
         }
-        let undo = format!("undo-{handler}");
         let last = |word: &str| lines.iter().rposition(|line| line == word);
-        if let Some(at) = last(handler) {
-            ensure!(
-                last(&undo).is_some_and(|undone| undone > at),
-                "`{name}` ran in pod `{pod}` and was not undone after"
-            );
+        if let Some(at) = last(&name) {
+            let undone = last(&format!("undo-{name}"));
+            ensure!(undone.is_some_and(|undone| undone > at), "`{name}` ran and was not undone after");
         }
     }
     eprintln!("pod `{pod}`: {} of {} handlers ran, of {unknown} it was not known", ran.len(), ROUNDS * EACH.len());
