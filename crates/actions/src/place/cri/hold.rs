@@ -104,7 +104,9 @@ impl Hold {
         match self {
             Self::Held { tree, note, .. } => {
                 tree.end().await.map_err(|remaining| remaining.to_string())?;
-                note.map(Note::close);
+                if let Some(note) = note {
+                    note.close();
+                }
                 Ok(())
             }
             Self::Sought(_) => Err("its first process was not found among the container's".to_owned()),
@@ -115,7 +117,9 @@ impl Hold {
         match self {
             Self::Held { tree, note, .. } => {
                 tree.release();
-                note.map(Note::close);
+                if let Some(note) = note {
+                    note.close();
+                }
             }
             Self::Sought(_) => {}
         }
