@@ -9,6 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use boathook_actions::place::cri::Runtime;
 use boathook_api::{Declarations, declaration::of_annotations};
 use ring::digest::{Context, SHA256};
 use snafu::{ResultExt, Snafu};
@@ -53,14 +54,22 @@ impl Digests {
         Ok(Declarations::parse(annotations, &containers).map_err(|mistake| mistake.to_string()))
     }
 
+    /// Forgets those of pods that are gone. As long as anything is left of a pod, it may be made again.
+    pub(crate) async fn forget_gone(&self, runtime: &Runtime) {
+        for pod in self.pods() {
+            if let Ok(false) = runtime.knows(&pod).await {
+                self.forget(&pod);
+            }
+        }
+    }
+
     /// The pods that a digest is kept of.
-    pub(crate) fn pods(&self) -> Vec<String> {
+    fn pods(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.dir).into_iter().flatten().filter_map(Result::ok);
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
 
-    /// The pod is gone.
-    pub(crate) fn forget(&self, pod_uid: &str) {
+    fn forget(&self, pod_uid: &str) {
         // What cannot be removed is in the way of nobody.
         let _ = fs::remove_file(self.path(pod_uid));
     }
@@ -86,6 +95,10 @@ fn digest(annotations: &BTreeMap<String, String>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use boathook_actions::place::cri::Options;
+    use boathook_cri::*;
+    use tonic::{Request, Response, Status};
+
     use super::*;
 
     #[test]
@@ -105,6 +118,66 @@ mod tests {
         assert_eq!(digests.pods(), ["a-b"]);
         digests.forget("a-b");
         assert_eq!(digests.pods(), [""; 0]);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// A runtime after the node's reboot: it has one sandbox, which is not ready.
+    struct Rebooted;
+
+    type Answer<T> = Result<Response<T>, Status>;
+
+    #[tonic::async_trait]
+    impl RuntimeService for Rebooted {
+        async fn list_pod_sandbox(&self, asked: Request<ListPodSandboxRequest>) -> Answer<ListPodSandboxResponse> {
+            let filter = asked.into_inner().filter.unwrap_or_default();
+            let wanted = filter.state.is_none_or(|wanted| wanted.state() == PodSandboxState::SandboxNotready);
+            let listed = wanted && filter.label_selector.values().any(|value| value == "kept");
+            let items = if listed { vec![PodSandbox::default()] } else { Vec::new() };
+            Ok(Response::new(ListPodSandboxResponse { items }))
+        }
+
+        async fn version(&self, _: Request<VersionRequest>) -> Answer<VersionResponse> {
+            Err(Status::unimplemented(""))
+        }
+
+        async fn status(&self, _: Request<StatusRequest>) -> Answer<StatusResponse> {
+            Err(Status::unimplemented(""))
+        }
+
+        async fn pod_sandbox_status(&self, _: Request<PodSandboxStatusRequest>) -> Answer<PodSandboxStatusResponse> {
+            Err(Status::unimplemented(""))
+        }
+
+        async fn list_containers(&self, _: Request<ListContainersRequest>) -> Answer<ListContainersResponse> {
+            Err(Status::unimplemented(""))
+        }
+
+        async fn container_status(&self, _: Request<ContainerStatusRequest>) -> Answer<ContainerStatusResponse> {
+            Err(Status::unimplemented(""))
+        }
+
+        async fn exec_sync(&self, _: Request<ExecSyncRequest>) -> Answer<ExecSyncResponse> {
+            Err(Status::unimplemented(""))
+        }
+
+        async fn exec(&self, _: Request<ExecRequest>) -> Answer<ExecResponse> {
+            Err(Status::unimplemented(""))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_digest_is_kept_while_anything_is_left_of_its_pod() {
+        let dir = std::env::temp_dir().join(format!("boathook-forgetting-{}", std::process::id()));
+        let digests = Digests::open(&dir.join("declared")).unwrap();
+        for pod in ["kept", "gone"] {
+            digests.declared(pod, &BTreeMap::new()).unwrap().unwrap();
+        }
+        let socket = dir.join("cri.sock");
+        digests.forget_gone(&Runtime::new(&socket, Options::default())).await;
+        assert_eq!(digests.pods().len(), 2, "a runtime that does not answer says nothing of its pods");
+        tokio::spawn(serve(listen(&socket).unwrap(), Rebooted));
+        digests.forget_gone(&Runtime::new(&socket, Options::default())).await;
+        assert_eq!(digests.pods(), ["kept"]);
         fs::remove_dir_all(dir).unwrap();
     }
 }

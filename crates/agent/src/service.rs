@@ -38,6 +38,9 @@ const GRACE: Duration = Duration::from_secs(30);
 /// How long handlers that went on until then are given to be ended, and that to be written down.
 const ENDING: Duration = Duration::from_secs(5);
 
+/// How often digests of pods that are gone are looked for: each is a small file.
+const FORGET_EVERY: Duration = Duration::from_secs(60 * 60);
+
 /// What a person may choose.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -120,6 +123,13 @@ impl Agent {
             tidying.tidy(store).await;
             std::future::pending().await
         });
+        let forgetting = Arc::clone(&desk);
+        tasks.spawn(async move {
+            loop {
+                forgetting.digests.forget_gone(&forgetting.runtime).await;
+                tokio::time::sleep(FORGET_EVERY).await;
+            }
+        });
         let (mut stopped, working) = (stop.subscribe(), Arc::clone(&desk));
         tasks.spawn(async move {
             let stop = async move {
@@ -174,11 +184,6 @@ async fn end_left_behind(dir: &Path, boot: &str) -> Result<Notes, StartError> {
 impl Desk {
     /// Once the API server has told what there is: what the ledger knows and it does not, was taken away with force.
     async fn tidy(&self, store: Store<Lenient<PodNotification>>) {
-        for pod in self.digests.pods() {
-            if let Ok(None) = self.runtime.sandbox(&pod).await {
-                self.digests.forget(&pod);
-            }
-        }
         if store.wait_until_ready().await.is_err() {
             return;
         }

@@ -38,10 +38,7 @@ pub struct SandboxContainer {
 impl Runtime {
     /// The sandbox of a pod; the latest, if it was made again. `None`: the pod does not run here.
     pub async fn sandbox(&self, pod_uid: &str) -> Result<Option<Sandbox>, RuntimeError> {
-        let of_pod: HashMap<String, String> = [(labels::POD_UID.to_owned(), pod_uid.to_owned())].into();
-        let state = Some(PodSandboxStateValue { state: PodSandboxState::SandboxReady.into() });
-        let filter = Some(PodSandboxFilter { id: String::new(), state, label_selector: of_pod });
-        let request = ListPodSandboxRequest { filter };
+        let request = sandboxes(pod_uid, Some(PodSandboxState::SandboxReady));
         let listed = self.call("list sandboxes", async |mut client| client.list_pod_sandbox(request).await).await?;
         let Some(latest) = listed.items.into_iter().max_by_key(|sandbox| sandbox.created_at) else { return Ok(None) };
 
@@ -55,6 +52,13 @@ impl Runtime {
         let listed = self.call("list containers", async |mut client| client.list_containers(request).await).await?;
         let containers = latest_of_each(listed.containers);
         Ok(Some(Sandbox { id: latest.id, annotations: latest.annotations.into_iter().collect(), address, containers }))
+    }
+
+    /// Whether it has a sandbox of the pod in any state. After the node's reboot none is ready, until it is made again.
+    pub async fn knows(&self, pod_uid: &str) -> Result<bool, RuntimeError> {
+        let request = sandboxes(pod_uid, None);
+        let listed = self.call("list sandboxes", async |mut client| client.list_pod_sandbox(request).await).await?;
+        Ok(!listed.items.is_empty())
     }
 
     pub(in crate::place) async fn find(&self, target: &Target) -> Result<Instance, Failure> {
@@ -71,6 +75,13 @@ impl Runtime {
         let container_id = format!("{}://{id}", self.name().await?);
         Ok(Instance { container_id, address: sandbox.address, ports })
     }
+}
+
+/// Asks for the sandboxes of a pod in this state, or in any.
+fn sandboxes(pod_uid: &str, state: Option<PodSandboxState>) -> ListPodSandboxRequest {
+    let of_pod: HashMap<String, String> = [(labels::POD_UID.to_owned(), pod_uid.to_owned())].into();
+    let state = state.map(|state| PodSandboxStateValue { state: state.into() });
+    ListPodSandboxRequest { filter: Some(PodSandboxFilter { id: String::new(), state, label_selector: of_pod }) }
 }
 
 impl From<Container> for SandboxContainer {
