@@ -75,12 +75,7 @@ impl Runtime {
         };
         let hold = match until.run(held).await {
             Ok(Ok(AtGate::Held(hold))) => hold,
-            Ok(Ok(AtGate::Ended(Some(status)))) => {
-                return match Verdict::of(&status) {
-                    Verdict::Refused(_) => None,
-                    verdict @ Verdict::Exit(_) => Some(verdict.into_attempt(command)),
-                };
-            }
+            Ok(Ok(AtGate::Ended(Some(status)))) => return ended_at_gate(Verdict::of(&status), command),
             Ok(Ok(AtGate::Ended(None))) => return Some(refused(command, "the stream was lost before it began")),
             Ok(Err(error)) => return Some(refused(command, &format!("its process could not be held: {error}"))),
             Err(stop) => return Some(not_begun(stop, command, until)),
@@ -146,6 +141,16 @@ async fn read(stream: &mut Stream, output: &mut Tail) -> Option<Status> {
     }
 }
 
+/// The shell ended before its gate was opened. `None`: there is no shell, after all.
+fn ended_at_gate(verdict: Verdict, command: &[String]) -> Option<Attempt> {
+    match verdict {
+        Verdict::Refused(_) => None,
+        // However well it ended, it never became the command.
+        Verdict::Exit(0) => Some(refused(command, &format!("{SHELL} of the image ended by itself, with exit code 0"))),
+        Verdict::Exit(_) => Some(verdict.into_attempt(command)),
+    }
+}
+
 fn not_begun(stop: Stop, command: &[String], until: &Until) -> Attempt {
     match stop {
         Stop::TimeOver => Attempt::timed_out(&format!("starting {} (nothing of it was run)", shown(command)), until),
@@ -203,6 +208,17 @@ mod tests {
             (failure.kind, failure.message.as_str()),
             (ErrorType::HandlerTimeout, "late; ProcessMayRemain: process 7 did not end",)
         );
+    }
+
+    #[test]
+    fn a_shell_that_ended_before_its_gate_was_opened_is_no_success() {
+        let command = ["thaw".to_owned()];
+        for code in [0, 137] {
+            let attempt = ended_at_gate(Verdict::Exit(code), &command).unwrap();
+            assert!(matches!(attempt.outcome, Outcome::Failed(_)), "{attempt:?}");
+            assert!(!attempt.process_may_remain);
+        }
+        assert!(ended_at_gate(Verdict::Refused("no such file".to_owned()), &command).is_none());
     }
 
     #[test]
