@@ -3,7 +3,11 @@
 //! It is apart from the run loop on purpose: that one waits for writes, and this one must not. Both start undos
 //! through the same [`Runs`], which starts none twice at once.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use boathook_api::outcome::Work;
 use boathook_api::pod_notification::{ErrorType, Retry};
@@ -38,6 +42,8 @@ pub(crate) struct Keeper {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) runs: Runs,
     pub(crate) clock: Clock,
+    /// The UIDs of those that are undone because their objects are gone.
+    pub(crate) retiring: Mutex<HashSet<String>>,
 }
 
 impl Keeper {
@@ -93,6 +99,36 @@ impl Keeper {
         }
     }
 
+    /// Undoes what is owed by objects of this name but the one with this UID: they are gone.
+    pub(crate) fn retire_namesakes(self: &Arc<Self>, namespace: &str, name: &str, except: Option<&str>) {
+        for record in self.ledger.named(namespace, name) {
+            if except != Some(&record.uid) {
+                self.retire(record);
+            }
+        }
+    }
+
+    /// Undoes what is owed by an object that is gone, then drops the record. Once, however often it is said.
+    pub(crate) fn retire(self: &Arc<Self>, record: Record) {
+        let uid = record.uid.clone();
+        if !self.lock_retiring().insert(uid.clone()) {
+            return;
+        }
+        let keeper = Arc::clone(self);
+        tokio::spawn(async move {
+            Arc::clone(&keeper).undo(record, UnknownPod::GiveUp).await;
+            keeper.ledger.disarm(&uid);
+            keeper.runs.forget_run(&uid);
+            keeper.runs.forget_undo(&uid);
+            keeper.lock_retiring().remove(&uid);
+        });
+    }
+
+    fn lock_retiring(&self) -> MutexGuard<'_, HashSet<String>> {
+        // A set is whole between two writes, also when a panic came in between.
+        self.retiring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn handlers_end(&self, uid: &str) {
         self.runs.settled(uid, |run, _| *run != Progress::Running).await;
     }
@@ -124,7 +160,6 @@ fn work(record: &Record) -> Vec<(String, Work)> {
 #[cfg(test)]
 mod tests {
     use std::sync::{
-        Mutex,
         atomic::{AtomicUsize, Ordering},
         mpsc::{Receiver, Sender, channel},
     };
@@ -169,7 +204,7 @@ mod tests {
                 expires: None,
             };
             ledger.arm(record.clone()).unwrap();
-            let keeper = Arc::new(Keeper { ledger, runs, clock: Clock::of_the_machine() });
+            let keeper = Arc::new(Keeper { ledger, runs, clock: Clock::of_the_machine(), retiring: Mutex::default() });
             Self { keeper, record, looks: seen, _let_go: let_go }
         }
 
@@ -240,6 +275,20 @@ mod tests {
         let fixture = Fixture::new("no-pod", 0);
         let undoing = Arc::clone(&fixture.keeper).undo(fixture.record.clone(), UnknownPod::GiveUp);
         timeout(DEADLINE, undoing).await.unwrap();
+        assert_eq!(*fixture.looks.borrow(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_an_object_owes_that_was_replaced_is_undone_once_and_dropped() {
+        let fixture = Fixture::new("replaced", 0);
+        let ledger = &fixture.keeper.ledger;
+        ledger.arm(Record { uid: "b".to_owned(), ..fixture.record.clone() }).unwrap();
+        let mut changes = ledger.changes();
+        for _ in 0..2 {
+            fixture.keeper.retire_namesakes("default", "one", Some("b"));
+        }
+        timeout(DEADLINE, changes.changed()).await.unwrap().unwrap();
+        assert_eq!(ledger.all().into_iter().map(|record| record.uid).collect::<Vec<_>>(), ["b"]);
         assert_eq!(*fixture.looks.borrow(), 1);
     }
 }

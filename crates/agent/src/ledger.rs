@@ -16,7 +16,7 @@ use boathook_api::{Action, PodNotification};
 use boathook_runtime::execution::Subject;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
-use snafu::{ResultExt, Snafu, ensure};
+use snafu::{Report, ResultExt, Snafu, ensure};
 use tokio::sync::watch;
 
 /// No record is longer: it holds commands of a few containers.
@@ -39,7 +39,7 @@ pub enum LedgerError {
 
 /// One armed undo.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Record {
     pub uid: String,
     pub namespace: String,
@@ -110,10 +110,11 @@ impl Ledger {
         for entry in fs::read_dir(dir).context(FileSnafu { what: "list", path: dir })? {
             let path = entry.context(FileSnafu { what: "list", path: dir })?.path();
             match path.extension().and_then(|extension| extension.to_str()) {
-                Some("json") => {
-                    let record = read(&path)?;
-                    records.insert(record.uid.clone(), record);
-                }
+                Some("json") => match read(&path) {
+                    Ok(record) => drop(records.insert(record.uid.clone(), record)),
+                    // The others are owed all the same. It stays: only a person can tell what it meant.
+                    Err(error) => tracing::error!(error = %Report::from_error(error), "a record is left out"),
+                },
                 // Half a record: its handler never ran.
                 Some("new") => fs::remove_file(&path).context(FileSnafu { what: "remove", path: &path })?,
                 _ => {}
@@ -172,8 +173,10 @@ impl Ledger {
         self.lock().get(uid).cloned()
     }
 
-    pub fn named(&self, namespace: &str, name: &str) -> Option<Record> {
-        self.lock().values().find(|record| record.namespace == namespace && record.name == name).cloned()
+    /// Those of objects of this name: of one that was taken away with force another may have it.
+    pub fn named(&self, namespace: &str, name: &str) -> Vec<Record> {
+        let of_name = |record: &&Record| record.namespace == namespace && record.name == name;
+        self.lock().values().filter(of_name).cloned().collect()
     }
 
     pub fn all(&self) -> Vec<Record> {
@@ -245,26 +248,37 @@ mod tests {
         let ledger = Ledger::open(&folder.0, "first").unwrap();
         ledger.arm(record("a")).unwrap();
         ledger.arm(record("b")).unwrap();
+        assert_eq!(ledger.named("default", "one"), [record("a"), record("b")]);
+        assert_eq!(ledger.named("default", "two"), []);
         ledger.disarm("b");
         drop(ledger);
         let ledger = Ledger::open(&folder.0, "first").unwrap();
         assert_eq!(ledger.all(), [record("a")]);
-        assert_eq!(ledger.named("default", "one"), Some(record("a")));
         ledger.disarm("a");
         drop(ledger);
         assert_eq!(Ledger::open(&folder.0, "first").unwrap().all(), []);
     }
 
     #[test]
-    fn half_a_record_is_none_and_a_broken_one_is_told() {
+    fn half_a_record_is_none_and_a_broken_one_stops_no_other() {
         let folder = Folder::new("half");
         drop(Ledger::open(&folder.0, "first").unwrap());
         fs::write(folder.0.join("a.new"), "{").unwrap();
         assert_eq!(Ledger::open(&folder.0, "first").unwrap().all(), []);
         assert!(!folder.0.join("a.new").exists());
-        fs::write(folder.0.join("b.json"), "{").unwrap();
-        let told = Ledger::open(&folder.0, "first").err().unwrap().to_string();
-        assert!(told.contains("b.json") && told.contains("by hand"), "{told}");
+        Ledger::open(&folder.0, "first").unwrap().arm(record("b")).unwrap();
+        fs::write(folder.0.join("a.json"), "{").unwrap();
+        assert_eq!(Ledger::open(&folder.0, "first").unwrap().all(), [record("b")]);
+        assert_eq!(fs::read_to_string(folder.0.join("a.json")).unwrap(), "{");
+        let told = read(&folder.0.join("a.json")).unwrap_err().to_string();
+        assert!(told.contains("a.json") && told.contains("by hand"), "{told}");
+    }
+
+    #[test]
+    fn a_record_of_a_later_version_is_undone_by_this_one() {
+        let mut later = serde_json::to_value(record("a")).unwrap();
+        later["colour"] = "blue".into();
+        assert_eq!(serde_json::from_value::<Record>(later).unwrap(), record("a"));
     }
 
     #[test]

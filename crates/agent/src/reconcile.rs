@@ -16,7 +16,7 @@ use snafu::Snafu;
 use crate::{
     act::{self, ActError},
     declared::Digests,
-    keeper::{Keeper, UnknownPod},
+    keeper::Keeper,
     ledger::Ledger,
     observe::{self, ObserveError},
 };
@@ -58,6 +58,9 @@ impl Reconcile<PodNotification> for Desk {
     type Error = Error;
 
     async fn reconcile(&self, seen: Arc<PodNotification>) -> Result<Option<Duration>, Error> {
+        // Who had this name before it was taken away with force.
+        let uid = seen.uid();
+        self.keeper.retire_namesakes(&seen.namespace().unwrap_or_default(), &seen.name_any(), uid.as_deref());
         let me = Me { identity: &self.identity, role: Role::Agent };
         let mut seen = observe::observe(self, me, self.latest.of(&seen)).await?;
         let now = Timestamp::now();
@@ -83,17 +86,7 @@ impl Reconcile<PodNotification> for Desk {
 
     /// Whoever took an object away with force did not take away what it did: it is undone all the same.
     fn gone(&self, object: &ObjectRef<PodNotification>) {
-        let record = self.ledger.named(object.namespace.as_deref().unwrap_or_default(), &object.name);
-        if let Some(record) = record {
-            let (keeper, ledger, runs) = (Arc::clone(&self.keeper), Arc::clone(&self.ledger), self.runs.clone());
-            tokio::spawn(async move {
-                let uid = record.uid.clone();
-                keeper.undo(record, UnknownPod::GiveUp).await;
-                ledger.disarm(&uid);
-                runs.forget_run(&uid);
-                runs.forget_undo(&uid);
-            });
-        }
+        self.keeper.retire_namesakes(object.namespace.as_deref().unwrap_or_default(), &object.name, None);
     }
 }
 

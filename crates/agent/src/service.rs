@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -93,7 +93,12 @@ impl Agent {
         let look_again = objects.channel();
         let runs = Runs::new(Place::Cri(runtime.clone()), Arc::clone(&metrics), look_again.clone());
         let clock = Clock::of_the_machine();
-        let keeper = Arc::new(Keeper { ledger: Arc::clone(&ledger), runs: runs.clone(), clock: clock.clone() });
+        let keeper = Arc::new(Keeper {
+            ledger: Arc::clone(&ledger),
+            runs: runs.clone(),
+            clock: clock.clone(),
+            retiring: Mutex::default(),
+        });
         let desk = Arc::new(Desk {
             client,
             identity,
@@ -189,8 +194,7 @@ impl Desk {
         }
         let known: BTreeSet<_> = store.state().iter().filter_map(|object| object.meta().uid.clone()).collect();
         for record in self.ledger.all().into_iter().filter(|record| !known.contains(&record.uid)) {
-            use boathook_runtime::Reconcile as _;
-            self.gone(&record.subject().reference());
+            self.keeper.retire(record);
         }
     }
 }
