@@ -4,11 +4,11 @@ use anyhow::{Context, Result, ensure};
 use boathook_api::{
     PodNotification,
     pod_notification::{ErrorType, PodNotificationStatus, State},
-    words::condition,
+    words::{condition, reason},
 };
 use k8s_openapi::{NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::{
-    Resource,
+    Resource, ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
@@ -125,9 +125,13 @@ impl Ctx {
         watch.until(DEADLINE, &what, |seen| !seen.now.contains_key(name)).await.map(drop)
     }
 
-    /// Waits until its condition `Undone` has this reason.
+    /// Waits until its condition `Undone` has this reason and, if nothing is owed by that, nothing holds it any more.
     pub async fn undone(&self, name: &str, reason: &str) -> Result<PodNotification> {
-        let what = format!("has the condition Undone with reason {reason}");
-        self.watch_until(DEADLINE, name, &what, |object| undone(object).as_deref() == Some(reason)).await
+        let owed = reason == reason::UNDO_FAILED;
+        let what = format!("has the condition Undone with reason {reason}, and is held only if it should be");
+        let holds = |object: &PodNotification| {
+            undone(object).as_deref() == Some(reason) && object.finalizers().is_empty() != owed
+        };
+        self.watch_until(DEADLINE, name, &what, holds).await
     }
 }
