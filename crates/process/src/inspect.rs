@@ -72,6 +72,7 @@ pub fn has_program(pid: i32, path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead as _, BufReader};
     use std::process::{Command, Stdio};
 
     use super::*;
@@ -86,11 +87,15 @@ mod tests {
         let before = numbers().unwrap();
         assert_eq!(find_by_argument(&word, &BTreeSet::new()).unwrap(), None);
         let mut child = Command::new("sh")
-            .args(["-c", "read line", &word])
+            .args(["-c", "echo ready; read line", &word])
             .env("BOATHOOK_TEST", "7")
             .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        // Its arguments are there a moment after `spawn` has returned.
+        let mut said = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
         let found = find_by_argument(&word, &before).unwrap().unwrap();
         assert_eq!(find_by_argument(&word, &[found.identity.pid].into()).unwrap(), None);
         assert_eq!(found.identity.pid, i32::try_from(child.id()).unwrap());
