@@ -54,7 +54,10 @@ impl LeftBehind {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Child, Command};
+    use std::{
+        io::{BufRead as _, BufReader},
+        process::{Child, Command, Stdio},
+    };
 
     use super::*;
 
@@ -63,8 +66,13 @@ mod tests {
 
     impl Sleeper {
         fn marked(value: &str) -> Self {
-            let mut command = Command::new("sleep");
-            Self(command.arg("1000").env("BOATHOOK_TEST_LEFT", value).spawn().unwrap())
+            let mut command = Command::new("sh");
+            command.args(["-c", "echo ready; exec sleep 1000"]).env("BOATHOOK_TEST_LEFT", value);
+            let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+            // Its environment is there a moment after `spawn` has returned.
+            let mut said = String::new();
+            BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+            Self(child)
         }
 
         fn identity(&self) -> Identity {
