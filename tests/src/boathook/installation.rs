@@ -106,7 +106,9 @@ impl Installation {
 
     /// The last lines of every process that was started so far.
     pub fn tails(&self) -> String {
-        self.lock_logs().iter().map(Log::tail).collect()
+        // Who was killed a hundred times has a hundred logs.
+        let logs = self.lock_logs();
+        logs[logs.len().saturating_sub(4)..].iter().map(Log::tail).collect()
     }
 
     /// Starts a process from where the node's pods and its runtime's streams are reached.
