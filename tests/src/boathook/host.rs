@@ -32,12 +32,22 @@ pub fn processes_with(word: &str) -> Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::{BufRead as _, BufReader},
+        process::Stdio,
+    };
+
     use super::*;
 
     #[test]
     fn a_process_is_found_by_a_word_of_its_command_line_while_it_runs() {
         let long = a_long_time();
-        let mut child = std::process::Command::new("sleep").arg(&long).spawn().unwrap();
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "echo ready; read line", &long]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // Its arguments are there a moment after `spawn` has returned.
+        let mut said = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
         let running = processes_with(&long).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
