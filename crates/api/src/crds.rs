@@ -2,13 +2,38 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{Notification, PodNotification};
+use crate::{ApplicationSnapshot, ExecutionHook, ExecutionHookTemplate, Notification, PodNotification};
 
 /// Every kind's, in the order of their names.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    [Notification::crd(), PodNotification::crd()].map(without_nulls).into()
+    let all = [
+        ApplicationSnapshot::crd(),
+        ExecutionHook::crd(),
+        fields_under_spec(ExecutionHookTemplate::crd()),
+        Notification::crd(),
+        PodNotification::crd(),
+    ];
+    all.map(without_nulls).into()
+}
+
+/// Refuses fields that were written beside `spec` instead of under it, with words: the API server would drop them.
+fn fields_under_spec(crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    let mut value = serde_json::to_value(crd).expect("a definition made of our own types is JSON");
+    let root = &mut value["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let fields = root["properties"]["spec"]["properties"].as_object().expect("a spec has fields");
+    let names: Vec<_> = fields.keys().cloned().collect();
+    for name in &names {
+        root["properties"][name] = json!({"x-kubernetes-preserve-unknown-fields": true});
+    }
+    let none = names.iter().map(|name| format!("!has(self.{name})")).collect::<Vec<_>>().join(" && ");
+    root["required"] = json!([]);
+    root["x-kubernetes-validations"] = json!([
+        {"rule": none, "message": format!("write {} under spec", names.join(", "))},
+        {"rule": "has(self.spec)", "message": "spec is missing: it says what to run, in preAction"},
+    ]);
+    serde_json::from_value(value).expect("it is a definition still")
 }
 
 /// Optional fields are absent or there, never null: so `has()` in a rule means what it says, and a null that a person

@@ -5,8 +5,12 @@
 #![allow(unreachable_pub, reason = "of the types that `KubeSchema` makes for schemas")]
 
 pub mod action;
+pub mod application_snapshot;
 pub mod crds;
 pub mod declaration;
+pub mod execution_hook;
+pub mod execution_hook_template;
+pub mod hook_action;
 pub mod notification;
 pub mod outcome;
 pub mod pod;
@@ -15,7 +19,11 @@ pub mod signal;
 pub mod words;
 
 pub use action::{Action, ExecAction, HttpGetAction, TcpSocketAction};
+pub use application_snapshot::ApplicationSnapshot;
 pub use declaration::{Declarations, Mistake, Notifier, Probe};
+pub use execution_hook::ExecutionHook;
+pub use execution_hook_template::ExecutionHookTemplate;
+pub use hook_action::HookAction;
 pub use notification::Notification;
 pub use pod_notification::PodNotification;
 pub use signal::Signal;

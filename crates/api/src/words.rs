@@ -13,6 +13,33 @@ pub const NOTIFIERS_PREFIX: &str = "notifiers.boathook.dev/";
 /// Set to `true` on a PodNotification, it gives up an undo that cannot succeed: the object is then let go.
 pub const ABANDON_UNDO: &str = "boathook.dev/abandon-undo";
 
+/// On a PodNotification or ExecutionHook: a time. An undo that waits for its next round goes at once.
+pub const UNDO_NOW: &str = "boathook.dev/undo-now";
+
+/// Holds an ExecutionHook until its PostActions are done, and an ApplicationSnapshot until its hooks are.
+pub const THAW_FINALIZER: &str = "boathook.dev/thaw";
+
+/// On a PodNotification that an ExecutionHook made: the name of that hook.
+pub const EXECUTION_HOOK_LABEL: &str = "boathook.dev/execution-hook";
+
+/// On an ExecutionHook or VolumeSnapshot that an ApplicationSnapshot made: the name of that ApplicationSnapshot.
+pub const APPLICATION_SNAPSHOT_LABEL: &str = "boathook.dev/application-snapshot";
+
+/// On a VolumeSnapshot that an ApplicationSnapshot made: the UID of that ApplicationSnapshot.
+pub const APPLICATION_SNAPSHOT_UID: &str = "boathook.dev/application-snapshot-uid";
+
+/// Marks a VolumeSnapshot to be taken with hooks: the list of `executionHookInfos`, as YAML or JSON.
+pub const EXECUTION_HOOK_INFOS: &str = "boathook.dev/execution-hook-infos";
+
+/// Marks a VolumeSnapshot to be taken with the hook of this template (a label, for tools that set no annotations).
+pub const EXECUTION_HOOK_TEMPLATE_LABEL: &str = "boathook.dev/execution-hook-template";
+
+/// On a VolumeSnapshot: the hooks that ran around its cut.
+pub const EXECUTION_HOOK_NAMES: &str = "boathook.dev/execution-hook-names";
+
+/// On a VolumeSnapshot: `Application` or `Crash`.
+pub const CONSISTENCY: &str = "boathook.dev/consistency";
+
 /// On a PodNotification that a Notification made: the name of that Notification.
 pub const NOTIFICATION_LABEL: &str = "boathook.dev/notification";
 
@@ -37,6 +64,16 @@ pub mod condition {
     pub const COMPLETE: &str = "Complete";
     /// What was done has been taken back.
     pub const UNDONE: &str = "Undone";
+    /// A hook has no expiry: if nobody deletes it, it stays frozen.
+    pub const NO_EXPIRY: &str = "NoExpiry";
+    /// Every PreAction has succeeded, and no PostAction was begun.
+    pub const FROZEN: &str = "Frozen";
+    /// The time of a hook was over before anybody asked for its PostActions.
+    pub const EXPIRED: &str = "Expired";
+    /// Every PostAction has succeeded.
+    pub const THAWED: &str = "Thawed";
+    /// An ApplicationSnapshot did not come about.
+    pub const FAILED: &str = "Failed";
 }
 
 /// Why a condition is as it is, and why an Event was written.

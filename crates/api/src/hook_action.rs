@@ -1,0 +1,116 @@
+//! What a hook does before and after: one of exec, httpGet, tcpSocket and a notifier that the pod's author declared.
+
+use kube::KubeSchema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Action, ExecAction, HttpGetAction, TcpSocketAction,
+    action::{DEFAULT_TIMEOUT_SECONDS, ValidAction},
+};
+
+/// One action of a hook. Who writes a command must be allowed to `create pods/exec` in the namespace. It must be
+/// idempotent: it is tried again until its time is over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = ("[has(self.exec), has(self.httpGet), has(self.tcpSocket), has(self.notifier)].filter(x, x).size() == 1", "write exactly one of exec, httpGet, tcpSocket and notifier"),
+    validation = ("!has(self.notifier) || !has(self.actionTimeoutSeconds)", "a notifier has a timeoutSeconds of its own, where it is declared: leave actionTimeoutSeconds away")
+)]
+pub struct HookAction {
+    /// Runs a command in the container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exec: Option<ExecAction>,
+    /// Asks the pod by HTTP; 200 to 399 is success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_get: Option<HttpGetAction>,
+    /// Connects to the pod; an open port is success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp_socket: Option<TcpSocketAction>,
+    /// The name of a notifier that the selected containers declare.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 317))]
+    pub notifier: Option<String>,
+    /// How long it may take in one container, with all attempts. Default 10.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub action_timeout_seconds: Option<i32>,
+}
+
+/// What a hook's action is, once it has been looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ValidHookAction {
+    /// Written by the hook's author.
+    Inline(ValidAction),
+    /// Declared by the pod's author, under this name.
+    Notifier(String),
+}
+
+impl HookAction {
+    /// Whether its author wrote a command of their own.
+    pub fn is_inline(&self) -> bool {
+        self.notifier.is_none()
+    }
+
+    /// What it does; the error says what to write instead.
+    pub fn validate(&self) -> Result<ValidHookAction, String> {
+        let Self { exec, http_get, tcp_socket, notifier, action_timeout_seconds } = self;
+        let inline = Action {
+            exec: exec.clone(),
+            signal: None,
+            http_get: http_get.clone(),
+            tcp_socket: tcp_socket.clone(),
+            timeout_seconds: action_timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS),
+        };
+        match notifier {
+            None => match inline.validate() {
+                Ok(action) => Ok(ValidHookAction::Inline(action)),
+                Err(wrong) if exec.is_none() && http_get.is_none() && tcp_socket.is_none() => {
+                    Err(wrong.replace("exec, signal, httpGet and tcpSocket", "exec, httpGet, tcpSocket and notifier"))
+                }
+                Err(wrong) => Err(wrong.replace("timeoutSeconds", "actionTimeoutSeconds")),
+            },
+            Some(_) if exec.is_some() || http_get.is_some() || tcp_socket.is_some() => {
+                Err("write exactly one of exec, httpGet, tcpSocket and notifier".to_owned())
+            }
+            Some(name) => Ok(ValidHookAction::Notifier(name.clone())),
+        }
+    }
+}
+
+/// On which of the selected pods a hook runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum HookPolicy {
+    /// On every one.
+    #[default]
+    ExecuteAll,
+    /// On the oldest that is Ready.
+    ExecuteOnce,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn action(json: serde_json::Value) -> HookAction {
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn a_hook_does_one_thing() {
+        let valid = action(json!({"exec": {"command": ["sync"]}, "actionTimeoutSeconds": 3})).validate().unwrap();
+        let ValidHookAction::Inline(valid) = valid else { panic!("{valid:?}") };
+        assert_eq!(valid.timeout.as_secs(), 3);
+        let named = action(json!({"notifier": "freeze"})).validate().unwrap();
+        assert_eq!(named, ValidHookAction::Notifier("freeze".to_owned()));
+        for (wrong, word) in [
+            (json!({}), "exec, httpGet, tcpSocket and notifier"),
+            (json!({"exec": {"command": ["a"]}, "notifier": "freeze"}), "exactly one"),
+            (json!({"exec": {"command": ["a"]}, "actionTimeoutSeconds": 0}), "actionTimeoutSeconds: 0"),
+        ] {
+            assert!(action(wrong.clone()).validate().unwrap_err().contains(word), "{wrong}");
+        }
+    }
+}
