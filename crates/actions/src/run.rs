@@ -59,6 +59,7 @@ fn may_be_tried_again(attempt: &Attempt) -> bool {
         | ErrorType::StartDeadlineExceeded
         | ErrorType::OutcomeUnknown
         | ErrorType::InvalidDeclaration
+        | ErrorType::NotifierNotDeclared
         | ErrorType::UndoNotDeclared => true,
         ErrorType::HandlerTimeout
         | ErrorType::HandlerFailed

@@ -31,7 +31,6 @@ use crate::Action;
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = ("has(self.notifier) != has(self.action)", "write exactly one of notifier and action"),
-    validation = ("has(self.action) || !has(self.containers)", "containers belongs to an action: a notifier runs where it is declared"),
     validation = ("self.podName == oldSelf.podName && has(self.podUID) == has(oldSelf.podUID) && (!has(self.podUID) || self.podUID == oldSelf.podUID) && has(self.notifier) == has(oldSelf.notifier) && (!has(self.notifier) || self.notifier == oldSelf.notifier) && has(self.action) == has(oldSelf.action) && (!has(self.action) || self.action == oldSelf.action) && has(self.containers) == has(oldSelf.containers) && (!has(self.containers) || self.containers == oldSelf.containers) && self.startDeadlineSeconds == oldSelf.startDeadlineSeconds && self.retry == oldSelf.retry && has(self.undo) == has(oldSelf.undo) && (!has(self.undo) || self.undo == oldSelf.undo)", "only undoRequested and ttlSecondsAfterFinished can be changed: create another PodNotification"),
     validation = ("self.undoRequested || !oldSelf.undoRequested", "undoRequested cannot be taken back")
 )]
@@ -50,7 +49,7 @@ pub struct PodNotificationSpec {
     /// What to run, written by a caller who may `create pods/exec`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<Action>,
-    /// Where an action runs. Absent: in every container of the pod.
+    /// Where it runs. Absent: an action in every container of the pod, a notifier in those that declare it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000), inner(length(max = 253)))]
     #[x_kube(merge_strategy = ListMerge::Set)]
@@ -286,6 +285,8 @@ pub enum ErrorType {
     OutcomeUnknown,
     /// The pod's declaration of notifiers is not valid.
     InvalidDeclaration,
+    /// A container that was named does not declare the notifier.
+    NotifierNotDeclared,
     /// A container that would run the handler does not declare its undo.
     UndoNotDeclared,
 }

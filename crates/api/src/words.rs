@@ -72,6 +72,8 @@ pub mod condition {
     pub const EXPIRED: &str = "Expired";
     /// Every PostAction has succeeded.
     pub const THAWED: &str = "Thawed";
+    /// The sessions that a PodNotification holds are open.
+    pub const HELD: &str = "Held";
     /// An ApplicationSnapshot did not come about.
     pub const FAILED: &str = "Failed";
 }
@@ -108,4 +110,30 @@ pub mod reason {
     pub const INVALID: &str = "Invalid";
     /// A Notification's `Complete`: pods are still to be told.
     pub const IN_PROGRESS: &str = "InProgress";
+    /// `Held`: a session ended before anybody asked for its release.
+    pub const SESSION_LOST: &str = "SessionLost";
+    /// A hook cannot run: it selects no container.
+    pub const NO_TARGET: &str = "NoTarget";
+    /// A hook cannot run: there is no template of that name.
+    pub const TEMPLATE_NOT_FOUND: &str = "TemplateNotFound";
+    /// A hook cannot run: a pod that it selects does not run.
+    pub const POD_NOT_RUNNING: &str = "PodNotRunning";
+    /// `NoExpiry`: the hook has no `expirationSeconds`.
+    pub const NO_EXPIRY: &str = "NoExpiry";
+    /// `Frozen`: PreActions are under way.
+    pub const FREEZING: &str = "Freezing";
+    /// `Frozen`: every PreAction succeeded.
+    pub const FROZEN: &str = "Frozen";
+    /// `Frozen`: a PreAction failed, or nobody knows how it went; everything is taken back.
+    pub const PRE_ACTION_FAILED: &str = "PreActionFailed";
+    /// `Frozen`, `Expired`: the time was over.
+    pub const EXPIRED: &str = "Expired";
+    /// `Frozen`: somebody asked for the thaw, or deleted the hook.
+    pub const THAW_REQUESTED: &str = "ThawRequested";
+    /// `Thawed`: PostActions are under way.
+    pub const THAWING: &str = "Thawing";
+    /// `Thawed`: every PostAction succeeded.
+    pub const THAWED: &str = "Thawed";
+    /// `Thawed`: a PostAction failed; it is tried again until it succeeds.
+    pub const POST_ACTION_FAILED: &str = "PostActionFailed";
 }

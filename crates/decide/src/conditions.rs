@@ -36,3 +36,20 @@ pub(crate) fn set(conditions: &mut Vec<Condition>, saying: Saying<'_>, generatio
 pub(crate) fn is_true(conditions: &[Condition], kind: &str) -> bool {
     conditions.iter().any(|condition| condition.type_ == kind && condition.status == "True")
 }
+
+pub(crate) fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.type_ == kind)
+}
+
+/// The conditions that say something else than before: another status, or for another reason.
+pub(crate) fn changed<'a>(before: &'a [Condition], after: &'a [Condition]) -> impl Iterator<Item = &'a Condition> {
+    let as_before = |condition: &Condition| {
+        find(before, &condition.type_)
+            .is_some_and(|before| before.status == condition.status && before.reason == condition.reason)
+    };
+    after.iter().filter(move |condition| !as_before(condition))
+}
+
+pub(crate) fn differ(before: &[Condition], after: &[Condition]) -> bool {
+    changed(before, after).next().is_some()
+}

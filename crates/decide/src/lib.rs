@@ -5,7 +5,10 @@
 //! when to look again. After a crash between any two effects, the next look at the objects is enough to go on.
 
 mod conditions;
+pub mod execution_hook;
+mod freeze_window;
 mod moment;
+mod naming;
 pub mod notification;
 pub mod pod_notification;
 pub mod report;

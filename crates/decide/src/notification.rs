@@ -14,6 +14,7 @@ use crate::{
     About, Gravity, Leadership, Report,
     conditions::{self, Saying},
     moment::moment,
+    naming,
 };
 
 /// What one look found.
@@ -138,10 +139,7 @@ fn state_of(child: &PodNotification) -> State {
 /// The PodNotification for one pod: its name is the same whoever makes it, so no pod is told twice.
 fn child(object: &Notification, pod: &Pod) -> PodNotification {
     let name = object.name_any();
-    let digest = digest(&[object.uid().unwrap_or_default().as_str(), &pod.uid]);
-    // Names are ASCII, at most 253 bytes long, and no part of one ends with a dot or a dash.
-    let start: String = name.chars().take(230).collect();
-    let name = format!("{}-{digest:016x}", start.trim_end_matches(['.', '-']));
+    let name = naming::derived(&name, &[object.uid().unwrap_or_default().as_str(), &pod.uid]);
     let spec = PodNotificationSpec {
         pod_name: pod.name.clone(),
         pod_uid: Some(pod.uid.clone()),
@@ -154,22 +152,14 @@ fn child(object: &Notification, pod: &Pod) -> PodNotification {
         undo_requested: false,
         ttl_seconds_after_finished: None,
     };
-    // A label's value has at most 63 characters: a longer name is told by the owner reference alone.
-    let label = Some(object.name_any()).filter(|name| name.len() <= 63);
     let metadata = ObjectMeta {
         name: Some(name),
         namespace: object.namespace(),
         owner_references: object.controller_owner_ref(&()).map(|owner| vec![owner]),
-        labels: label.map(|name| [(NOTIFICATION_LABEL.to_owned(), name)].into()),
+        labels: naming::label(NOTIFICATION_LABEL, object.name_any()),
         ..ObjectMeta::default()
     };
     PodNotification { metadata, spec, status: None }
-}
-
-/// FNV-1a: the same on every machine and in every version.
-fn digest(texts: &[&str]) -> u64 {
-    let bytes = texts.iter().flat_map(|text| text.bytes().chain([0]));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn refuse(

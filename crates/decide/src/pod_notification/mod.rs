@@ -21,7 +21,7 @@ use boathook_api::{
     Declarations, PodNotification,
     outcome::{Ended, Work},
     pod_notification::{Executor, PodNotificationStatus},
-    words::{ABANDON_UNDO, UNDO_FINALIZER},
+    words::{ABANDON_UNDO, UNDO_FINALIZER, UNDO_NOW},
 };
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
@@ -230,6 +230,11 @@ impl<'a> Object<'a> {
 
     fn is_abandoned(&self) -> bool {
         self.object.annotations().get(ABANDON_UNDO).is_some_and(|value| value == "true")
+    }
+
+    /// When a person last asked not to wait for the next round of the undo.
+    fn undo_now(&self) -> Option<Timestamp> {
+        self.object.annotations().get(UNDO_NOW)?.parse().ok()
     }
 
     /// The question of the undo was closed without one.

@@ -23,7 +23,7 @@ pub(super) struct Part {
 /// chosen when the object was accepted, if it was.
 pub(super) fn parts(spec: &PodNotificationSpec, pod: &Pod, pinned: Option<&[String]>) -> Result<Vec<Part>, Failure> {
     let handlers = match (&spec.notifier, &spec.action) {
-        (Some(notifier), None) => declared(pod, notifier)?,
+        (Some(notifier), None) => declared(pod, notifier, spec.containers.as_deref())?,
         (None, Some(action)) => inline(spec, pod, action, pinned)?,
         (None, None) | (Some(_), Some(_)) => {
             return Err(Failure::new(ErrorType::Unsupported, "write exactly one of notifier and action"));
@@ -47,12 +47,22 @@ pub(super) fn undo_work(recorded: &Action) -> Result<Work, Failure> {
     Ok(Work { action, probe: None, retry: Retry::UntilTimeout })
 }
 
-fn declared(pod: &Pod, notifier: &str) -> Result<Vec<(String, Work)>, Failure> {
+/// In the containers that declare it; if some were named, in those, and every one must.
+fn declared(pod: &Pod, notifier: &str, named: Option<&[String]>) -> Result<Vec<(String, Work)>, Failure> {
     let of_container = |(container, notifier): (&str, &boathook_api::Notifier)| {
         let work = Work { action: notifier.action.clone(), probe: notifier.probe.clone(), retry: Retry::Never };
         (container.to_owned(), work)
     };
-    Ok(declarations(pod)?.of(notifier).map(of_container).collect())
+    let mut found: Vec<_> = declarations(pod)?.of(notifier).map(of_container).collect();
+    if let Some(named) = named {
+        let lacking = named.iter().find(|name| !found.iter().any(|(container, _)| container == *name));
+        if let Some(lacking) = lacking {
+            let message = format!("container `{lacking}` does not declare `{notifier}`: nothing was run");
+            return Err(Failure::new(ErrorType::NotifierNotDeclared, message));
+        }
+        found.retain(|(container, _)| named.contains(container));
+    }
+    Ok(found)
 }
 
 fn inline(

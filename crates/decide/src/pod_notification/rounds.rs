@@ -37,7 +37,9 @@ pub(super) fn follow(
         Progress::Idle => start(object, decision),
         Progress::Running => {}
         Progress::Ended { results, .. } if is_outrun(results, run) => start(object, decision),
-        Progress::Ended { results, round } => try_again(failed(object, results), results, *round, now, decision),
+        Progress::Ended { results, round } => {
+            try_again(object, failed(object, results), results, *round, now, decision)
+        }
     }
 }
 
@@ -58,6 +60,7 @@ fn failed_in(results: &[(String, Ended)], container: &str) -> bool {
 
 /// Starts what is left of a round, or says when.
 pub(super) fn try_again(
+    object: &Object<'_>,
     work: Vec<(String, Work)>,
     results: &[(String, Ended)],
     round: u32,
@@ -65,7 +68,9 @@ pub(super) fn try_again(
     decision: &mut Decision,
 ) {
     let ended = results.iter().map(|(_, ended)| ended.completed).max().unwrap_or(now);
-    let next = ended + pause(round);
+    // A person who has mended something does not wait for the next round.
+    let asked = object.undo_now().is_some_and(|asked| ended < asked);
+    let next = if asked { ended } else { ended + pause(round) };
     match work.is_empty() {
         true => {}
         false if next <= now => decision.effects.push(Effect::StartUndo(work)),
@@ -118,7 +123,7 @@ pub(super) fn ended(object: &Object<'_>, results: &[(String, Ended)], round: u32
     };
     let mut decision = Decision::default();
     // Before any write: what needs no API server does not wait for one.
-    try_again(recorded(&status, open), results, round, now, &mut decision);
+    try_again(object, recorded(&status, open), results, round, now, &mut decision);
     if news {
         let error = record.undo.as_ref().and_then(|undo| undo.error.as_ref());
         let why = error.map_or("not tried yet", |error| error.message.as_str());

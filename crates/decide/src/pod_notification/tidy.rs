@@ -49,7 +49,7 @@ fn leftovers(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> De
             decision.effects.push(Effect::ForgetUndo);
         }
         Progress::Ended { results, round } => {
-            rounds::try_again(rounds::failed(object, results), results, *round, now, &mut decision);
+            rounds::try_again(object, rounds::failed(object, results), results, *round, now, &mut decision);
         }
     }
     decision

@@ -1,0 +1,57 @@
+//! The PodNotification for one pod: the PreAction as its handler, the PostAction as its undo.
+
+use boathook_api::{
+    Action, ExecutionHook, PodNotification,
+    execution_hook::RecordedHook,
+    hook_action::{HookAction, ValidHookAction},
+    pod_notification::{DEFAULT_START_DEADLINE_SECONDS, PodNotificationSpec, Retry, Undo},
+    words::{EXECUTION_HOOK_LABEL, UNDO_FINALIZER},
+};
+use kube::{Resource, ResourceExt, core::ObjectMeta};
+
+use super::Target;
+use crate::naming;
+
+/// Its name.
+pub fn name(hook: &ExecutionHook, pod_uid: &str) -> String {
+    naming::derived(&hook.name_any(), &[hook.uid().unwrap_or_default().as_str(), pod_uid])
+}
+
+pub(super) fn child(hook: &ExecutionHook, recorded: &RecordedHook, target: &Target) -> PodNotification {
+    let (notifier, action) = split(&recorded.pre_action);
+    let undo = recorded.post_action.as_ref().map(|post_action| {
+        let (notifier, action) = split(post_action);
+        Undo { notifier, action, timeout_seconds: None, after_seconds: recorded.expiration_seconds }
+    });
+    let metadata = ObjectMeta {
+        name: Some(name(hook, &target.pod_uid)),
+        namespace: hook.namespace(),
+        owner_references: hook.controller_owner_ref(&()).map(|owner| vec![owner]),
+        labels: naming::label(EXECUTION_HOOK_LABEL, hook.name_any()),
+        // Set from the start: one write less before the freeze.
+        finalizers: undo.as_ref().map(|_| vec![UNDO_FINALIZER.to_owned()]),
+        ..ObjectMeta::default()
+    };
+    let spec = PodNotificationSpec {
+        pod_name: target.pod_name.clone(),
+        pod_uid: Some(target.pod_uid.clone()),
+        notifier,
+        action,
+        containers: Some(target.containers.clone()),
+        start_deadline_seconds: DEFAULT_START_DEADLINE_SECONDS,
+        retry: Retry::UntilTimeout,
+        undo,
+        undo_requested: false,
+        ttl_seconds_after_finished: None,
+    };
+    PodNotification { metadata, spec, status: None }
+}
+
+/// A hook's action as a PodNotification has it. It was validated when the hook was accepted.
+fn split(action: &HookAction) -> (Option<String>, Option<Action>) {
+    match action.validate() {
+        Ok(ValidHookAction::Notifier(name)) => (Some(name), None),
+        Ok(ValidHookAction::Inline(action)) => (None, Some(Action::from(&action))),
+        Err(_) => (None, None),
+    }
+}

@@ -1,0 +1,122 @@
+//! ExecutionHook: targets pinned, then one PodNotification for each pod, whose undo is the PostAction; then, when it is
+//! deleted, asked to thaw, expired or failed, every undo is asked for.
+//!
+//! Why nothing stays frozen: the undo is in the same object as the PreAction and runs whatever happens up here. Why
+//! nothing is frozen late: the children are made only while nothing has been asked for that takes them back, and whoever
+//! asks writes into the same objects that an executor must claim first.
+
+mod accept;
+mod child;
+mod observed_children;
+mod progress;
+mod targets;
+
+use boathook_api::{
+    ExecutionHook, PodNotification,
+    execution_hook::ExecutionHookStatus,
+    execution_hook_template::ExecutionHookTemplate,
+    words::{ABANDON_UNDO, THAW_FINALIZER},
+};
+use jiff::Timestamp;
+use kube::ResourceExt;
+
+pub use child::name as child_name;
+pub use targets::{Pod, Refusal, Selection, Target, recorded, selection, targets};
+
+use crate::Leadership;
+
+/// What one look found.
+#[derive(Clone, Debug)]
+pub struct Observed<'a> {
+    pub object: &'a ExecutionHook,
+    /// This process: a name that no other has, and no later one.
+    pub identity: &'a str,
+    pub leadership: Leadership,
+    /// What is needed to accept it; absent if it is accepted.
+    pub surroundings: Option<Surroundings>,
+    /// The PodNotifications of the pods that are pinned: looked up, so that one that is not here does not exist.
+    pub children: Vec<PodNotification>,
+}
+
+/// Where a hook is to run, and what.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// The template that it names, if it names one and there is one.
+    pub template: Option<ExecutionHookTemplate>,
+    /// The pods that it selects.
+    pub pods: Vec<Pod>,
+    /// Whether the rights of whoever wrote its actions were checked when they were written.
+    pub author_checked: bool,
+}
+
+/// What to do, in this order; whether this process still leads is asked again before each.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    AddFinalizer,
+    RemoveFinalizer,
+    /// Replaces the status of the version that was looked at, or fails.
+    WriteStatus(Box<ExecutionHookStatus>),
+    /// One that is there already is as good. Those that follow each other may be made at once.
+    CreateChild(Box<PodNotification>),
+    /// Likewise.
+    TakeBack(TakeBack),
+}
+
+/// Asks one PodNotification for its undo; or, before it was claimed, revokes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakeBack {
+    pub child: String,
+    /// A person does not want to wait for the next round: the moment that they said so.
+    pub undo_now: Option<String>,
+    /// A person gives it up.
+    pub abandon: bool,
+}
+
+pub type Decision = crate::Decision<Effect>;
+
+/// Looks at one object at one moment.
+pub fn decide(observed: &Observed<'_>, now: Timestamp) -> Decision {
+    if observed.leadership != Leadership::Leader {
+        // What was begun takes itself back, by its executors.
+        return Decision::default();
+    }
+    let status = observed.object.status.clone().unwrap_or_default();
+    match is_accepted(observed.object) {
+        false => accept::decide(observed, status, now),
+        true => progress::decide(observed, status, now),
+    }
+}
+
+/// Whether it has been looked at: what it is about is pinned, or it was refused.
+pub fn is_accepted(object: &ExecutionHook) -> bool {
+    object.status.as_ref().is_some_and(|status| status.start_time.is_some())
+}
+
+/// The pods that are pinned, each once.
+pub fn pinned_pods(status: &ExecutionHookStatus) -> Vec<Target> {
+    let mut pods: Vec<Target> = Vec::new();
+    for container in &status.container_execution_hook_statuses {
+        let name = container.container_name.clone();
+        match pods.iter_mut().find(|pod| pod.pod_uid == container.pod_uid) {
+            Some(pod) => pod.containers.push(name),
+            None => pods.push(Target {
+                pod_name: container.pod_name.clone(),
+                pod_uid: container.pod_uid.clone(),
+                containers: vec![name],
+            }),
+        }
+    }
+    pods
+}
+
+fn has_finalizer(object: &ExecutionHook) -> bool {
+    object.finalizers().iter().any(|finalizer| finalizer == THAW_FINALIZER)
+}
+
+fn is_deleted(object: &ExecutionHook) -> bool {
+    object.metadata.deletion_timestamp.is_some()
+}
+
+fn is_abandoned(object: &ExecutionHook) -> bool {
+    object.annotations().get(ABANDON_UNDO).is_some_and(|value| value == "true")
+}

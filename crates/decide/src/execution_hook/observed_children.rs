@@ -1,0 +1,155 @@
+//! What the PodNotifications of a hook say, container by container and in all.
+
+use boathook_api::{
+    PodNotification,
+    execution_hook::{ContainerExecutionHookStatus, ExecutionHookActionStatus, HookError},
+    pod_notification::{ContainerNotificationStatus, NotificationError, PodNotificationStatus, State, UndoStatus},
+    words::{condition, reason},
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+/// Errors of many containers are in one object: each is cut to this many characters.
+const LONGEST_MESSAGE: usize = 1024;
+
+/// How the PreAction went in one pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pre {
+    /// It may not even have been claimed.
+    UnderWay,
+    Succeeded,
+    Failed,
+}
+
+/// How the PostAction went in one pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Post {
+    /// It was not run, or not to its end.
+    Owed,
+    /// It failed, and is tried again.
+    Failed,
+    /// There is nothing left to take back.
+    Done,
+    /// It was given up: by a person, or because nobody hears of the node.
+    GivenUp,
+}
+
+pub(super) fn pre(child: &PodNotification) -> Pre {
+    match status(child).map(|status| status.state).unwrap_or_default() {
+        State::New => Pre::UnderWay,
+        State::Succeeded => Pre::Succeeded,
+        State::Failed => Pre::Failed,
+    }
+}
+
+pub(super) fn post(child: &PodNotification) -> Post {
+    if pre(child) == Pre::UnderWay {
+        return Post::Owed;
+    }
+    if child.spec.undo.is_none() {
+        return Post::Done;
+    }
+    // Never claimed: nothing was run.
+    if status(child).is_none_or(|status| status.claim.is_none()) {
+        return Post::Done;
+    }
+    let Some(undone) = find(child, condition::UNDONE) else { return Post::Owed };
+    match (undone.status.as_str(), undone.reason.as_str()) {
+        ("True", _) => Post::Done,
+        (_, reason::UNDO_FAILED) => Post::Failed,
+        (_, reason::ABANDONED | reason::THAW_UNCONFIRMED) => Post::GivenUp,
+        _ => Post::Owed,
+    }
+}
+
+/// When its executor claimed it: the PreAction may have begun then, and not before.
+pub(super) fn claimed(child: &PodNotification) -> Option<Timestamp> {
+    status(child)?.claim.as_ref().map(|claim| claim.time.0)
+}
+
+/// Why it failed, or why its thaw did.
+pub(super) fn failure(child: &PodNotification) -> Option<String> {
+    let status = status(child)?;
+    let of_container =
+        |record: &ContainerNotificationStatus| Some((record.name.clone(), record.error.as_ref()?.message.clone()));
+    let place = |container: Option<&str>| match container {
+        Some(container) => format!("pod `{}`, container `{container}`", child.spec.pod_name),
+        None => format!("pod `{}`", child.spec.pod_name),
+    };
+    let first = status.containers.iter().find_map(of_container);
+    match (first, &status.error) {
+        (Some((container, message)), _) => Some(format!("{}: {message}", place(Some(&container)))),
+        (None, Some(error)) => Some(format!("{}: {}", place(None), error.message)),
+        (None, None) => None,
+    }
+}
+
+/// What its undo says of itself.
+pub(super) fn undone_message(child: &PodNotification) -> String {
+    let message = find(child, condition::UNDONE).map(|undone| undone.message.as_str()).unwrap_or_default();
+    format!("pod `{}`: {message}", child.spec.pod_name)
+}
+
+/// Whether an undo was begun in it.
+pub(super) fn undo_begun(child: &PodNotification) -> bool {
+    let undos = status(child).into_iter().flat_map(|status| &status.containers);
+    undos.filter_map(|record| record.undo.as_ref()).any(|undo| undo.start_time.is_some())
+        || matches!(post(child), Post::Failed | Post::GivenUp)
+}
+
+/// A session that was to be held is not any more, though nobody had asked for its release.
+pub(super) fn session_lost(child: &PodNotification) -> Option<String> {
+    let held = find(child, condition::HELD)?;
+    (held.reason == reason::SESSION_LOST).then(|| format!("pod `{}`: {}", child.spec.pod_name, held.message))
+}
+
+/// One container's record, brought up to date.
+pub(super) fn container(
+    pinned: &ContainerExecutionHookStatus,
+    child: Option<&PodNotification>,
+) -> ContainerExecutionHookStatus {
+    let Some((child, status)) = child.and_then(|child| Some((child, status(child)?))) else { return pinned.clone() };
+    let record = status.containers.iter().find(|record| record.name == pinned.container_name);
+    let over = status.state.is_terminal();
+    let pre = ExecutionHookActionStatus {
+        action_timestamp: record
+            .and_then(|record| record.start_time.clone())
+            .or(status.claim.as_ref().map(|claim| claim.time.clone())),
+        complete_timestamp: record
+            .and_then(|record| record.complete_time.clone())
+            .or(status.complete_time.clone().filter(|_| over)),
+        action_succeed: over.then(|| record.is_some_and(|record| record.succeeded == Some(true))),
+        attempts: record.and_then(|record| record.attempts),
+        error: record.and_then(|record| record.error.as_ref()).or(status.error.as_ref()).map(shortened),
+    };
+    let undo = record.and_then(|record| record.undo.as_ref()).filter(|undo| undo.start_time.is_some());
+    ContainerExecutionHookStatus {
+        container_id: record.and_then(|record| record.container_id.clone()).or(pinned.container_id.clone()),
+        pre_action_status: (status.claim.is_some() || over).then_some(pre),
+        post_action_status: undo.map(post_status),
+        pod_name: child.spec.pod_name.clone(),
+        ..pinned.clone()
+    }
+}
+
+fn post_status(undo: &UndoStatus) -> ExecutionHookActionStatus {
+    ExecutionHookActionStatus {
+        action_timestamp: undo.start_time.clone(),
+        complete_timestamp: undo.complete_time.clone(),
+        action_succeed: undo.succeeded,
+        attempts: undo.attempts,
+        error: undo.error.as_ref().map(shortened),
+    }
+}
+
+fn shortened(error: &NotificationError) -> HookError {
+    HookError { time: error.timestamp.clone(), message: error.message.chars().take(LONGEST_MESSAGE).collect() }
+}
+
+fn status(child: &PodNotification) -> Option<&PodNotificationStatus> {
+    child.status.as_ref()
+}
+
+fn find<'a>(child: &'a PodNotification, kind: &str) -> Option<&'a Condition> {
+    status(child)?.conditions.iter().find(|condition| condition.type_ == kind)
+}
