@@ -139,6 +139,9 @@ pub struct ApplicationSnapshotStatus {
     /// What is cut.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotRecord>,
+    /// The first thing that went wrong: why it failed, or why it is called no more than `Crash`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<Trouble>,
     /// Absent without a cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consistency: Option<Consistency>,
@@ -182,6 +185,16 @@ pub enum Consistency {
     Application,
     /// As after a power failure.
     Crash,
+}
+
+/// Why a snapshot is not what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Trouble {
+    /// One word of `words::reason`.
+    pub reason: String,
+    /// For a person: what happened, and what to do.
+    pub message: String,
 }
 
 /// One hook of the snapshot.

@@ -136,4 +136,32 @@ pub mod reason {
     pub const THAWED: &str = "Thawed";
     /// `Thawed`: a PostAction failed; it is tried again until it succeeds.
     pub const POST_ACTION_FAILED: &str = "PostActionFailed";
+    /// An ApplicationSnapshot waits for another one of the same claim.
+    pub const WAITING: &str = "Waiting";
+    /// Nothing is frozen: no pod uses the claims.
+    pub const NOT_IN_USE: &str = "NotInUse";
+    /// Nothing is frozen: the snapshot has no hooks.
+    pub const NO_HOOKS: &str = "NoHooks";
+    /// There is no such claim.
+    pub const CLAIM_NOT_FOUND: &str = "ClaimNotFound";
+    /// There is a VolumeSnapshot of that name already.
+    pub const SNAPSHOT_EXISTS: &str = "SnapshotExists";
+    /// A hook of the snapshot did not freeze.
+    pub const HOOK_FAILED: &str = "HookFailed";
+    /// The freeze took longer than `freezeTimeoutSeconds`.
+    pub const FREEZE_TIMED_OUT: &str = "FreezeTimedOut";
+    /// The storage could not cut the snapshot.
+    pub const CUT_FAILED: &str = "CutFailed";
+    /// The cut took longer than `cutTimeoutSeconds`.
+    pub const CUT_TIMED_OUT: &str = "CutTimedOut";
+    /// The ApplicationSnapshot was deleted.
+    pub const DELETED: &str = "Deleted";
+    /// A container restarted while it was frozen.
+    pub const CONTAINER_RESTARTED: &str = "ContainerRestarted";
+    /// A pod that nobody had frozen used the claim.
+    pub const NEW_POD: &str = "NewPod";
+    /// Another process began the hook: this one cannot know whether its time was over.
+    pub const CONTROLLER_CHANGED: &str = "ControllerChanged";
+    /// `Complete`: as asked for.
+    pub const CUT: &str = "Cut";
 }

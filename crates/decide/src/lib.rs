@@ -4,6 +4,7 @@
 //! time, in order, stopping at the first that fails; reports, from which conditions, Events and metrics are made; and
 //! when to look again. After a crash between any two effects, the next look at the objects is enough to go on.
 
+pub mod application_snapshot;
 mod conditions;
 pub mod execution_hook;
 mod freeze_window;

@@ -120,3 +120,14 @@ fn is_deleted(object: &ExecutionHook) -> bool {
 fn is_abandoned(object: &ExecutionHook) -> bool {
     object.annotations().get(ABANDON_UNDO).is_some_and(|value| value == "true")
 }
+
+/// Whether nothing will ever be done about it again.
+pub fn is_settled(object: &ExecutionHook) -> bool {
+    let closed = object.status.as_ref().is_some_and(|status| status.post_action_succeed == Some(true));
+    closed && is_accepted(object) && !has_finalizer(object)
+}
+
+/// Whether what the PreAction did in a pod still holds, as far as its PodNotification says; else why not.
+pub fn is_held(child: &PodNotification) -> Result<(), String> {
+    observed_children::is_held(child)
+}

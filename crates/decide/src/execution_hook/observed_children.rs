@@ -153,3 +153,21 @@ fn status(child: &PodNotification) -> Option<&PodNotificationStatus> {
 fn find<'a>(child: &'a PodNotification, kind: &str) -> Option<&'a Condition> {
     status(child)?.conditions.iter().find(|condition| condition.type_ == kind)
 }
+
+/// Whether what its handler did still holds, as far as it says itself; else why not.
+pub(super) fn is_held(child: &PodNotification) -> Result<(), String> {
+    let pod = &child.spec.pod_name;
+    if pre(child) != Pre::Succeeded {
+        return Err(format!("pod `{pod}` is not frozen"));
+    }
+    if let Some(lost) = session_lost(child) {
+        return Err(lost);
+    }
+    let asked = child.spec.undo_requested || child.metadata.deletion_timestamp.is_some();
+    // Without an undo, nothing takes it back.
+    let undone = child.spec.undo.is_some() && (undo_begun(child) || post(child) == Post::Done);
+    match asked || undone {
+        true => Err(format!("pod `{pod}` was thawed, or is being thawed")),
+        false => Ok(()),
+    }
+}

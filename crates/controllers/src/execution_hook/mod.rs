@@ -1,0 +1,86 @@
+//! ExecutionHook: one PodNotification for each pod that it selects, with the PostAction as its undo.
+
+mod act;
+mod observe;
+
+use std::{sync::Arc, time::Duration};
+
+use boathook_api::{ExecutionHook, PodNotification};
+use boathook_decide::execution_hook::{Observed, decide, is_settled};
+use boathook_runtime::{Classified, ErrorClass, Lease, Reconcile, Reporter, lenient::Lenient};
+use jiff::Timestamp;
+use kube::{
+    Client,
+    runtime::reflector::{ObjectRef, Store},
+};
+use snafu::Snafu;
+use tokio::sync::mpsc;
+
+pub use observe::{look_at, select};
+
+use crate::{application_snapshot, owner, until, writes::WriteError};
+
+/// The controller.
+pub struct Controller {
+    pub client: Client,
+    pub identity: String,
+    pub lease: Lease,
+    /// The PodNotifications of all namespaces.
+    pub children: Store<Lenient<PodNotification>>,
+    pub reporter: Reporter,
+    /// Takes ApplicationSnapshots of whose hooks one has changed.
+    pub parents: mpsc::UnboundedSender<ObjectRef<boathook_api::ApplicationSnapshot>>,
+}
+
+#[derive(Debug, Snafu)]
+pub enum Error {
+    #[snafu(transparent)]
+    Observe { source: observe::ObserveError },
+    #[snafu(transparent)]
+    Write { source: WriteError },
+    #[snafu(display("the lease was lost: whoever has it goes on"))]
+    LeaseLost,
+}
+
+impl Classified for Error {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Observe { source } => source.class(),
+            Self::Write { source } => source.class(),
+            Self::LeaseLost => ErrorClass::Transient,
+        }
+    }
+}
+
+impl Controller {
+    fn tell(&self, parent: Option<ObjectRef<boathook_api::ApplicationSnapshot>>) {
+        if let Some(parent) = parent {
+            // Nobody listens any more: everything ends.
+            let _ = self.parents.send(parent);
+        }
+    }
+}
+
+impl Reconcile<ExecutionHook> for Controller {
+    type Error = Error;
+
+    async fn reconcile(&self, object: Arc<ExecutionHook>) -> Result<Option<Duration>, Error> {
+        self.tell(owner::of(&*object));
+        // Never led: whoever does looks after it.
+        let Some(leadership) = self.lease.leadership() else { return Ok(None) };
+        if is_settled(&object) {
+            return Ok(None);
+        }
+        let (surroundings, children) = observe::observe(self, &object).await?;
+        let now = Timestamp::now();
+        let observed = Observed { object: &object, identity: &self.identity, leadership, surroundings, children };
+        let decision = decide(&observed, now);
+        act::act(self, &object, decision.effects).await?;
+        self.reporter.report(&*object, decision.reports);
+        Ok(decision.again.map(|again| until(again, now)))
+    }
+
+    fn gone(&self, object: &ObjectRef<ExecutionHook>) {
+        self.tell(application_snapshot::parent_by_name(object));
+    }
+}

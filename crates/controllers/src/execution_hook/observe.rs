@@ -1,0 +1,141 @@
+//! What a decision needs to know: the template and the pods of a hook that nobody has accepted, the PodNotifications of
+//! one that is.
+
+use boathook_api::{
+    Declarations, ExecutionHook, ExecutionHookTemplate, PodNotification, execution_hook::ExecutionHookSpec,
+    pod::containers,
+};
+use boathook_decide::execution_hook::{Pod, Selection, Surroundings, child_name, is_accepted, pinned_pods, selection};
+use boathook_runtime::{Classified, ErrorClass, in_time};
+use k8s_openapi::{api::core::v1, apimachinery::pkg::apis::meta::v1::Time};
+use kube::{
+    Api, Client, ResourceExt,
+    api::ListParams,
+    core::{ParseExpressionError, Selector},
+    runtime::reflector::ObjectRef,
+};
+use snafu::{ResultExt, Snafu};
+
+use super::Controller;
+
+/// Pods are listed in pages of this many.
+const PAGE: u32 = 500;
+
+#[derive(Debug, Snafu)]
+pub enum ObserveError {
+    #[snafu(display("failed to look at ExecutionHookTemplate `{name}`"))]
+    Template { name: String, source: kube::Error },
+    #[snafu(display("failed to look at pod `{name}`"))]
+    Pod { name: String, source: kube::Error },
+    #[snafu(display("failed to list the pods of namespace `{namespace}`"))]
+    Pods { namespace: String, source: kube::Error },
+    #[snafu(display("failed to look at PodNotification `{name}`"))]
+    Child { name: String, source: kube::Error },
+}
+
+impl Classified for ObserveError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Template { source, .. }
+            | Self::Pod { source, .. }
+            | Self::Pods { source, .. }
+            | Self::Child { source, .. } => source.class(),
+        }
+    }
+}
+
+pub(super) async fn observe(
+    controller: &Controller,
+    object: &ExecutionHook,
+) -> Result<(Option<Surroundings>, Vec<PodNotification>), ObserveError> {
+    match is_accepted(object) {
+        false => {
+            let namespace = object.namespace().unwrap_or_default();
+            Ok((Some(look_at(&controller.client, &namespace, &object.spec).await?), vec![]))
+        }
+        true => Ok((None, children(controller, object).await?)),
+    }
+}
+
+/// The template that a hook names, and the pods that it selects, as they are now.
+pub async fn look_at(
+    client: &Client,
+    namespace: &str,
+    spec: &ExecutionHookSpec,
+) -> Result<Surroundings, ObserveError> {
+    let template = match &spec.execution_hook_template_name {
+        Some(name) => {
+            let api: Api<ExecutionHookTemplate> = Api::namespaced(client.clone(), namespace);
+            in_time(api.get_opt(name)).await.context(TemplateSnafu { name })?
+        }
+        None => None,
+    };
+    let pods = match selection(spec) {
+        Ok(selection) => select(client, namespace, &selection).await?,
+        // It is refused for that.
+        Err(_) => vec![],
+    };
+    Ok(Surroundings { template, pods, author_checked: true })
+}
+
+/// The pods that are selected.
+pub async fn select(client: &Client, namespace: &str, selection: &Selection<'_>) -> Result<Vec<Pod>, ObserveError> {
+    let api: Api<v1::Pod> = Api::namespaced(client.clone(), namespace);
+    match selection {
+        Selection::Names(list) => {
+            let mut found: Vec<Pod> = Vec::new();
+            for named in *list {
+                let name = &named.pod_name;
+                let pod = in_time(api.get_opt(name)).await.context(PodSnafu { name })?;
+                found.extend(pod.as_ref().map(seen));
+            }
+            Ok(found)
+        }
+        Selection::Labels(selector) => {
+            let selector: Result<Selector, ParseExpressionError> = (*selector).clone().try_into();
+            // The schema lets none through that does not parse but for its operator; it selects nothing.
+            let Ok(selector) = selector else { return Ok(vec![]) };
+            let mut asked = ListParams::default().labels_from(&selector).limit(PAGE);
+            let mut found = Vec::new();
+            loop {
+                let page = in_time(api.list(&asked)).await.context(PodsSnafu { namespace })?;
+                found.extend(page.items.iter().map(seen));
+                match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                    Some(token) => asked = asked.continue_token(&token),
+                    None => return Ok(found),
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn seen(pod: &v1::Pod) -> Pod {
+    let status = pod.status.as_ref();
+    let conditions = status.and_then(|status| status.conditions.as_ref()).into_iter().flatten();
+    let ready = conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    Pod {
+        name: pod.name_any(),
+        uid: pod.uid().unwrap_or_default(),
+        created: pod.creation_timestamp().map(|Time(time)| time).unwrap_or_default(),
+        running: status.and_then(|status| status.phase.as_deref()) == Some("Running"),
+        ready: ready && pod.metadata.deletion_timestamp.is_none(),
+        containers: containers(pod),
+        declared: Declarations::of_pod(pod).map_err(|mistake| mistake.to_string()),
+    }
+}
+
+/// As the watch has them; what it does not have is looked up, so that what is missing here does not exist.
+async fn children(controller: &Controller, object: &ExecutionHook) -> Result<Vec<PodNotification>, ObserveError> {
+    let namespace = object.namespace().unwrap_or_default();
+    let api: Api<PodNotification> = Api::namespaced(controller.client.clone(), &namespace);
+    let mut children = Vec::new();
+    for target in object.status.iter().flat_map(pinned_pods) {
+        let name = child_name(object, &target.pod_uid);
+        let known = controller.children.get(&ObjectRef::new(&name).within(&namespace));
+        match known.and_then(|child| child.0.as_ref().ok().cloned()) {
+            Some(child) => children.push(child),
+            None => children.extend(in_time(api.get_opt(&name)).await.context(ChildSnafu { name })?),
+        }
+    }
+    Ok(children)
+}

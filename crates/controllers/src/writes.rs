@@ -1,0 +1,111 @@
+//! The writes that controllers of several kinds make: each within a deadline, each checked against the version that was
+//! looked at.
+
+use std::fmt::Debug;
+
+use boathook_runtime::{Classified, ErrorClass, in_time};
+use k8s_openapi::NamespaceResourceScope;
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use snafu::{ResultExt, Snafu};
+
+#[derive(Debug, Snafu)]
+pub enum WriteError {
+    #[snafu(display("failed to {what} {kind} `{name}`"))]
+    Call { what: &'static str, kind: String, name: String, source: kube::Error },
+}
+
+impl Classified for WriteError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Call { source, .. } => source.class(),
+        }
+    }
+}
+
+/// What can be written here: a kind of a namespace, known at compile time.
+pub(crate) trait Written:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned
+{
+}
+
+impl<K> Written for K where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned
+{
+}
+
+/// Replaces the status by that of `next`, which is the object as it was looked at but for its status.
+pub(crate) async fn write_status<K: Written>(client: &Client, next: &K) -> Result<K, WriteError> {
+    let name = next.name_any();
+    let written = in_time(api(client, next).replace_status(&name, &PostParams::default(), next)).await;
+    written.context(of::<K>("write the status of", &name))
+}
+
+/// Creates it; one of its name that is there already is as good.
+pub(crate) async fn create<K: Written>(client: &Client, new: &K) -> Result<(), WriteError> {
+    match in_time(api(client, new).create(&PostParams::default(), new)).await {
+        Err(error) if error.class() == ErrorClass::AlreadyExists => Ok(()),
+        answer => answer.map(drop).context(of::<K>("create", &new.name_any())),
+    }
+}
+
+/// Adds or removes a finalizer.
+pub(crate) async fn hold<K: Written>(
+    client: &Client,
+    object: &K,
+    finalizer: &str,
+    held: bool,
+) -> Result<K, WriteError> {
+    let mut finalizers = object.finalizers().to_vec();
+    finalizers.retain(|one| one != finalizer);
+    if held {
+        finalizers.push(finalizer.to_owned());
+    }
+    let metadata = json!({"resourceVersion": object.resource_version(), "finalizers": finalizers});
+    let (name, patch) = (object.name_any(), Patch::Merge(json!({"metadata": metadata})));
+    let written = in_time(api(client, object).patch(&name, &PatchParams::default(), &patch)).await;
+    written.context(of::<K>(if held { "hold" } else { "let go of" }, &name))
+}
+
+/// A merge patch of an object that may have gone: then there is nothing to do.
+pub(crate) async fn patch<K: Written>(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    what: &'static str,
+    patch: Value,
+) -> Result<(), WriteError> {
+    let api: Api<K> = Api::namespaced(client.clone(), namespace);
+    match in_time(api.patch(name, &PatchParams::default(), &Patch::Merge(patch))).await {
+        Err(error) if error.class() == ErrorClass::NotFound => Ok(()),
+        answer => answer.map(drop).context(of::<K>(what, name)),
+    }
+}
+
+/// Deletes exactly this object; if it is gone, so be it.
+pub(crate) async fn delete<K: Written>(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    uid: &str,
+) -> Result<(), WriteError> {
+    let preconditions = Some(Preconditions { uid: Some(uid.to_owned()), resource_version: None });
+    let api: Api<K> = Api::namespaced(client.clone(), namespace);
+    match in_time(api.delete(name, &DeleteParams { preconditions, ..DeleteParams::default() })).await {
+        // Another one of its name is not it.
+        Err(error) if matches!(error.class(), ErrorClass::NotFound | ErrorClass::Conflict) => Ok(()),
+        answer => answer.map(drop).context(of::<K>("delete", name)),
+    }
+}
+
+fn api<K: Written>(client: &Client, object: &K) -> Api<K> {
+    Api::namespaced(client.clone(), &object.namespace().unwrap_or_default())
+}
+
+fn of<K: Written>(what: &'static str, name: &str) -> CallSnafu<&'static str, String, String> {
+    CallSnafu { what, kind: K::kind(&()).into_owned(), name: name.to_owned() }
+}

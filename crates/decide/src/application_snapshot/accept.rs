@@ -1,0 +1,181 @@
+//! A snapshot that nobody has begun: what it is about is pinned, or it is refused before anything is frozen.
+
+use boathook_api::{
+    ApplicationSnapshot,
+    application_snapshot::{
+        ApplicationSnapshotStatus, ExecutionHookInfo, HookRecord, OnHookFailure, Phase, SnapshotRecord, Trouble,
+    },
+    execution_hook::PodContainerNames,
+    words::{condition, reason},
+};
+use jiff::Timestamp;
+
+use super::{
+    Claim, Decision, Effect, Observed, Surroundings, cut, end, has_finalizer, hook_name, is_deleted, is_made_by_others,
+    made, snapshot_name, trouble,
+};
+use crate::{conditions, conditions::Saying, moment::moment};
+
+/// What a snapshot will do: the controller pins it, `boathook plan` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// In the order of their PreActions; none if nothing uses the claims.
+    pub hooks: Vec<PlannedHook>,
+    /// Nothing uses the claims.
+    pub not_in_use: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedHook {
+    pub execution_hook_template_name: String,
+    /// Where it runs, if the snapshot does not say: the pods and containers that mount the claims.
+    pub found: Option<Vec<PodContainerNames>>,
+}
+
+/// What these hooks do about these claims.
+pub fn plan(infos: &[ExecutionHookInfo], claims: &[Claim]) -> Result<Plan, Trouble> {
+    let in_use = |claim: &Claim| claim.attached || claim.pods.iter().any(|pod| pod.running);
+    if !claims.iter().any(in_use) {
+        return Ok(Plan { hooks: vec![], not_in_use: true });
+    }
+    let found = mounting(claims);
+    let hook = |info: &ExecutionHookInfo| {
+        let found = match info.names_a_target() {
+            true => None,
+            false if found.is_empty() => {
+                let message = "the claims are attached to a node, but no running pod mounts them: name the pods to \
+                               freeze in executionHookInfos, or try again";
+                return Err(trouble(reason::NO_TARGET, message));
+            }
+            false => Some(found.clone()),
+        };
+        Ok(PlannedHook { execution_hook_template_name: info.execution_hook_template_name.clone(), found })
+    };
+    Ok(Plan { hooks: infos.iter().map(hook).collect::<Result<_, _>>()?, not_in_use: false })
+}
+
+/// The running pods that mount one of the claims, and their containers that do.
+fn mounting(claims: &[Claim]) -> Vec<PodContainerNames> {
+    let mut found: Vec<PodContainerNames> = Vec::new();
+    for user in claims.iter().flat_map(|claim| &claim.pods).filter(|user| user.running && !user.containers.is_empty()) {
+        let place = found.iter().position(|pod| pod.pod_name == user.name).unwrap_or_else(|| {
+            found.push(PodContainerNames { pod_name: user.name.clone(), container_names: vec![] });
+            found.len() - 1
+        });
+        let names = &mut found[place].container_names;
+        for container in &user.containers {
+            if !names.contains(container) {
+                names.push(container.clone());
+            }
+        }
+    }
+    found
+}
+
+pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotStatus, now: Timestamp) -> Decision {
+    let object = observed.object;
+    if is_deleted(object) {
+        let effects = if has_finalizer(object) { vec![Effect::RemoveFinalizer] } else { vec![] };
+        return Decision { effects, ..Decision::default() };
+    }
+    let Some(surroundings) = &observed.surroundings else { return Decision::default() };
+    if let Some(before) = &surroundings.before {
+        return wait(object, status, before, now);
+    }
+    status.start_time = Some(moment(now));
+    let plan = match refusal(observed, surroundings) {
+        Some(trouble) => return end::refuse(observed, status, trouble, now),
+        None => plan(&object.spec.execution_hook_infos, &surroundings.claims),
+    };
+    let crash = object.spec.on_hook_failure == OnHookFailure::CrashConsistent;
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(trouble) if crash => {
+            status.trouble = Some(trouble);
+            Plan { hooks: vec![], not_in_use: false }
+        }
+        Err(trouble) => return end::refuse(observed, status, trouble, now),
+    };
+    let claims = &surroundings.claims;
+    let record = |claim: &Claim| SnapshotRecord {
+        persistent_volume_claim_name: claim.name.clone(),
+        volume_snapshot_name: snapshot_name(object, &claim.name, claims.len()),
+        pod_uids: claim.pods.iter().map(|pod| pod.uid.clone()).collect(),
+        ..SnapshotRecord::default()
+    };
+    status.snapshots = claims.iter().map(record).collect();
+    let hook = |(place, hook): (usize, PlannedHook)| HookRecord {
+        name: hook_name(object, place),
+        execution_hook_template_name: hook.execution_hook_template_name,
+        pod_container_names_list: hook.found,
+        ..HookRecord::default()
+    };
+    status.hooks = plan.hooks.into_iter().enumerate().map(hook).collect();
+    status.execution_hook_names = status.hooks.iter().map(|hook| hook.name.clone()).collect();
+
+    let mut decision = Decision::default();
+    if !has_finalizer(object) {
+        decision.effects.push(Effect::AddFinalizer);
+    }
+    if status.hooks.is_empty() {
+        let (why, message) = match plan.not_in_use {
+            true => (reason::NOT_IN_USE, "nothing uses the claims: there is nothing to freeze"),
+            false => (reason::NO_HOOKS, "there is no hook: nothing is frozen"),
+        };
+        let truth = if plan.not_in_use { "True" } else { "False" };
+        cut::begin(observed, status, (truth, why, message), &mut decision, now);
+        return decision;
+    }
+    status.phase = Phase::Freezing;
+    say_frozen(object, &mut status, reason::FREEZING, "", now);
+    let first = made::hook(object, &status, 0);
+    decision.effects.push(Effect::WriteStatus(Box::new(status)));
+    decision.effects.push(Effect::CreateHook(Box::new(first)));
+    decision
+}
+
+fn refusal(observed: &Observed<'_>, surroundings: &Surroundings) -> Option<Trouble> {
+    let object = observed.object;
+    let source = &object.spec.source;
+    if surroundings.claims.is_empty() {
+        let message = match &source.persistent_volume_claim_name {
+            Some(name) => format!("there is no claim `{name}` in this namespace"),
+            None => "source.selector matches no claim of this namespace".to_owned(),
+        };
+        return Some(trouble(reason::CLAIM_NOT_FOUND, message));
+    }
+    if let Some(missing) = surroundings.missing_templates.first()
+        && object.spec.on_hook_failure == OnHookFailure::Fail
+    {
+        let message = format!("there is no ExecutionHookTemplate `{missing}` in this namespace: create it first");
+        return Some(trouble(reason::TEMPLATE_NOT_FOUND, message));
+    }
+    let in_the_way = |snapshot: &&super::SeenSnapshot| match is_made_by_others(object) {
+        // It was cut before anything was frozen.
+        true => snapshot.cut || !snapshot.ours,
+        false => !snapshot.ours,
+    };
+    let taken = observed.snapshots.iter().find(in_the_way)?;
+    let message = format!("there is a VolumeSnapshot `{}` already: nothing was frozen", taken.name);
+    Some(trouble(reason::SNAPSHOT_EXISTS, message))
+}
+
+fn wait(object: &ApplicationSnapshot, mut status: ApplicationSnapshotStatus, before: &str, now: Timestamp) -> Decision {
+    let message = format!("ApplicationSnapshot `{before}` is under way with the same claim: this one comes after it");
+    let earlier = status.conditions.clone();
+    say_frozen(object, &mut status, reason::WAITING, &message, now);
+    let news = conditions::differ(&earlier, &status.conditions);
+    let effects = if news { vec![Effect::WriteStatus(Box::new(status))] } else { vec![] };
+    Decision { effects, ..Decision::default() }
+}
+
+fn say_frozen(
+    object: &ApplicationSnapshot,
+    status: &mut ApplicationSnapshotStatus,
+    why: &'static str,
+    message: &str,
+    now: Timestamp,
+) {
+    let saying = Saying { kind: condition::FROZEN, status: "False", reason: why, message };
+    conditions::set(&mut status.conditions, saying, object.metadata.generation, now);
+}

@@ -1,0 +1,131 @@
+//! The cut: every VolumeSnapshot is made at once, and all are waited for; not until they are ready to use, but until the
+//! storage says that they were taken.
+
+use boathook_api::{
+    application_snapshot::{ApplicationSnapshotStatus, Consistency, OnHookFailure, Phase, SnapshotRecord, Trouble},
+    words::{condition, reason},
+};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Decision, Effect, Observed, end, hooks, is_deleted, is_made_by_others, made, trouble, verdict};
+use crate::{
+    conditions::{self, Saying},
+    moment::moment,
+};
+
+/// Writes that it begins, then begins. `frozen` is what is said of the freeze.
+pub(super) fn begin(
+    observed: &Observed<'_>,
+    mut status: ApplicationSnapshotStatus,
+    (truth, why, message): (&'static str, &'static str, &str),
+    decision: &mut Decision,
+    now: Timestamp,
+) {
+    let object = observed.object;
+    status.phase = Phase::Cutting;
+    status.cut_time = Some(moment(now));
+    let saying = Saying { kind: condition::FROZEN, status: truth, reason: why, message };
+    conditions::set(&mut status.conditions, saying, object.metadata.generation, now);
+    decision.again = deadline(observed, &status);
+    let snapshots: Vec<_> = missing(observed, &status).map(|record| made::snapshot(object, record)).collect();
+    if truth == "True" {
+        decision.reports.push(end::report(crate::Gravity::Normal, why, "Freeze", message));
+    }
+    decision.effects.push(Effect::WriteStatus(Box::new(status)));
+    decision.effects.extend(snapshots.into_iter().map(|snapshot| Effect::CreateSnapshot(Box::new(snapshot))));
+}
+
+pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotStatus, now: Timestamp) -> Decision {
+    let object = observed.object;
+    hooks::copy(observed, &mut status);
+    let cut = |record: &SnapshotRecord| {
+        observed.snapshot(&record.volume_snapshot_name).is_some_and(|snapshot| snapshot.ours && snapshot.cut)
+    };
+    let all_cut = status.snapshots.iter().all(cut);
+    if let (true, Some(at_the_cut)) = (all_cut, &observed.at_the_cut) {
+        let verdict = verdict::verdict(observed, &status, at_the_cut, now);
+        return seen(observed, status, verdict, now);
+    }
+    if is_deleted(object) {
+        let deleted = trouble(reason::DELETED, "it was deleted before the cut was seen");
+        return end::begin(observed, status, deleted, now);
+    }
+    if let Some(why) = failure(observed, &mut status, now) {
+        return end::begin(observed, status, why, now);
+    }
+    let mut decision = Decision { again: deadline(observed, &status), ..Decision::default() };
+    let missing = missing(observed, &status).map(|record| made::snapshot(object, record));
+    decision.effects.extend(missing.map(|snapshot| Effect::CreateSnapshot(Box::new(snapshot))));
+    // Things go on all the same, but this is not forgotten.
+    if object.status.as_ref().is_some_and(|earlier| earlier.trouble != status.trouble) {
+        decision.effects.push(Effect::WriteStatus(Box::new(status)));
+    }
+    decision
+}
+
+/// What ends the cut before it was seen.
+fn failure(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now: Timestamp) -> Option<Trouble> {
+    if let Some(message) = &observed.refused {
+        return Some(trouble(reason::CUT_FAILED, message));
+    }
+    for record in &mut status.snapshots {
+        let Some(snapshot) = observed.snapshot(&record.volume_snapshot_name) else { continue };
+        if !snapshot.ours {
+            let message = format!("there is another VolumeSnapshot `{}`", snapshot.name);
+            return Some(trouble(reason::SNAPSHOT_EXISTS, message));
+        }
+        if let Some(error) = snapshot.error.as_ref().filter(|_| !snapshot.cut) {
+            record.error = Some(error.clone());
+            return Some(trouble(reason::CUT_FAILED, format!("VolumeSnapshot `{}`: {error}", snapshot.name)));
+        }
+        if snapshot.deleted && !snapshot.cut {
+            let message = format!("VolumeSnapshot `{}` was deleted before it was cut", snapshot.name);
+            return Some(trouble(reason::CUT_FAILED, message));
+        }
+    }
+    if let Some(why) = hooks::trouble_of(observed, status).filter(|_| status.trouble.is_none()) {
+        match observed.object.spec.on_hook_failure {
+            OnHookFailure::Fail => return Some(why),
+            OnHookFailure::CrashConsistent => status.trouble = Some(why),
+        }
+    }
+    if deadline(observed, status).is_some_and(|deadline| deadline <= now) {
+        let message = format!("the cut was not seen within {} s", observed.object.spec.cut_timeout_seconds);
+        return Some(trouble(reason::CUT_TIMED_OUT, message));
+    }
+    None
+}
+
+/// Everything has been cut: how good it is, is said now and never again.
+fn seen(
+    observed: &Observed<'_>,
+    mut status: ApplicationSnapshotStatus,
+    verdict: Result<(), Trouble>,
+    now: Timestamp,
+) -> Decision {
+    for record in &mut status.snapshots {
+        record.cut_seen_time = Some(moment(now));
+    }
+    status.consistency = Some(match &verdict {
+        Ok(()) => Consistency::Application,
+        Err(_) => Consistency::Crash,
+    });
+    status.trouble = verdict.err();
+    end::go_on(observed, status, now)
+}
+
+fn deadline(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<Timestamp> {
+    let seconds = observed.object.spec.cut_timeout_seconds;
+    Some(status.cut_time.as_ref()?.0 + SignedDuration::from_secs(seconds.into()))
+}
+
+/// The VolumeSnapshots that are for us to make.
+fn missing<'a>(
+    observed: &Observed<'_>,
+    status: &'a ApplicationSnapshotStatus,
+) -> impl Iterator<Item = &'a SnapshotRecord> {
+    let missing = |record: &&SnapshotRecord| {
+        !is_made_by_others(observed.object) && observed.snapshot(&record.volume_snapshot_name).is_none()
+    };
+    status.snapshots.iter().filter(missing).collect::<Vec<_>>().into_iter()
+}

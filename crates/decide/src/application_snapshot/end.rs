@@ -1,0 +1,220 @@
+//! The way back: hooks are thawed in reverse, then it is said how it went, then what is not needed any more goes.
+
+use boathook_api::{
+    application_snapshot::{ApplicationSnapshotStatus, Consistency, Phase, Trouble},
+    words::{condition, reason},
+};
+use jiff::Timestamp;
+use kube::ResourceExt;
+
+use super::{Decision, Effect, Observed, has_finalizer, hooks, is_made_by_others};
+use crate::{
+    About, Gravity, Report,
+    conditions::{self, Saying},
+    moment::moment,
+};
+
+/// It did not come about, and nothing was frozen.
+pub(super) fn refuse(
+    observed: &Observed<'_>,
+    mut status: ApplicationSnapshotStatus,
+    why: Trouble,
+    now: Timestamp,
+) -> Decision {
+    status.trouble = Some(why);
+    let (status, report) = finished(observed, status, now);
+    let mut effects = vec![Effect::WriteStatus(Box::new(status))];
+    if has_finalizer(observed.object) {
+        effects.push(Effect::RemoveFinalizer);
+    }
+    Decision { effects, reports: vec![report], again: None }
+}
+
+/// Something went wrong: back.
+pub(super) fn begin(
+    observed: &Observed<'_>,
+    mut status: ApplicationSnapshotStatus,
+    why: Trouble,
+    now: Timestamp,
+) -> Decision {
+    status.trouble.get_or_insert(why);
+    go_on(observed, status, now)
+}
+
+/// Writes that the thaw begins, then begins it.
+pub(super) fn go_on(observed: &Observed<'_>, mut status: ApplicationSnapshotStatus, now: Timestamp) -> Decision {
+    status.phase = Phase::Thawing;
+    let (why, message) = match &status.trouble {
+        Some(trouble) => (reason::THAWING, trouble.message.clone()),
+        None => (reason::THAWING, String::new()),
+    };
+    say(observed, &mut status, (condition::FROZEN, "False", why, &message), now);
+    let mut effects = vec![Effect::WriteStatus(Box::new(status.clone()))];
+    effects.extend(next_thaw(observed, &status));
+    effects.extend(remove_uncut(observed, &status));
+    Decision { effects, ..Decision::default() }
+}
+
+pub(super) fn thaw(observed: &Observed<'_>, mut status: ApplicationSnapshotStatus, now: Timestamp) -> Decision {
+    hooks::copy(observed, &mut status);
+    let mut decision = Decision::default();
+    decision.effects.extend(next_thaw(observed, &status));
+    decision.effects.extend(remove_uncut(observed, &status));
+    let ended =
+        status.hooks.iter().filter_map(|record| observed.hook(&record.name)).all(|hook| hooks::post(hook).is_some());
+    if !ended {
+        return decision;
+    }
+    decision.effects.extend(mark(observed, &status));
+    let (status, report) = finished(observed, status, now);
+    decision.reports.push(report);
+    decision.effects.push(Effect::WriteStatus(Box::new(status.clone())));
+    decision.effects.extend(let_go(observed, &status));
+    decision
+}
+
+/// It is over. What is left to do needs no status, but for a PostAction that succeeds late.
+pub(super) fn tidy(observed: &Observed<'_>, mut status: ApplicationSnapshotStatus, now: Timestamp) -> Decision {
+    let mut decision = Decision::default();
+    decision.effects.extend(next_thaw(observed, &status));
+    decision.effects.extend(remove_uncut(observed, &status));
+    decision.effects.extend(mark(observed, &status));
+    let before = status.clone();
+    hooks::copy(observed, &mut status);
+    say_thawed(observed, &mut status, now);
+    if conditions::differ(&before.conditions, &status.conditions) {
+        decision.effects.push(Effect::WriteStatus(Box::new(status.clone())));
+    }
+    decision.effects.extend(let_go(observed, &status));
+    decision
+}
+
+/// The last hook that is not thawed; the one before it follows when it has ended, well or not.
+fn next_thaw(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<Effect> {
+    let hooks = status.hooks.iter().rev().filter_map(|record| observed.hook(&record.name));
+    let open = hooks.into_iter().find(|hook| !hook.spec.thaw_requested || hooks::post(hook).is_none())?;
+    (!open.spec.thaw_requested).then(|| Effect::ThawHook(open.name_any()))
+}
+
+/// Without a cut, what we made goes: the storage would go on trying for ever.
+fn remove_uncut(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Vec<Effect> {
+    if status.consistency.is_some() || is_made_by_others(observed.object) {
+        return vec![];
+    }
+    let ours = observed.snapshots.iter().filter(|snapshot| snapshot.ours && !snapshot.deleted);
+    ours.map(|snapshot| Effect::DeleteSnapshot { name: snapshot.name.clone(), uid: snapshot.uid.clone() }).collect()
+}
+
+/// Every VolumeSnapshot says itself how good it is.
+fn mark(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Vec<Effect> {
+    let consistency = match status.consistency {
+        Some(consistency) => consistency,
+        // Somebody else's, cut or not: nobody vouches for it.
+        None if is_made_by_others(observed.object) => Consistency::Crash,
+        None => return vec![],
+    };
+    let lacking = observed.snapshots.iter().filter(|one| one.ours && one.consistency.is_none() && !one.deleted);
+    let mark = |name: &String| Effect::MarkSnapshot {
+        name: name.clone(),
+        hooks: status.execution_hook_names.clone(),
+        consistency,
+    };
+    lacking.map(|snapshot| mark(&snapshot.name)).collect()
+}
+
+/// Hooks that did all they should go; others stay, for a person to read.
+fn let_go(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Vec<Effect> {
+    let clean = status
+        .hooks
+        .iter()
+        .filter(|record| record.pre_action_succeed == Some(true) && record.post_action_succeed == Some(true));
+    let there = clean.filter_map(|record| observed.hook(&record.name));
+    let there = there.filter(|hook| hook.metadata.deletion_timestamp.is_none());
+    let delete = |hook: &boathook_api::ExecutionHook| Effect::DeleteHook {
+        name: hook.name_any(),
+        uid: hook.uid().unwrap_or_default(),
+    };
+    let mut effects: Vec<_> = there.map(delete).collect();
+    if has_finalizer(observed.object) {
+        effects.push(Effect::RemoveFinalizer);
+    }
+    effects
+}
+
+fn finished(
+    observed: &Observed<'_>,
+    mut status: ApplicationSnapshotStatus,
+    now: Timestamp,
+) -> (ApplicationSnapshotStatus, Report) {
+    status.complete_time = Some(moment(now));
+    let trouble = status.trouble.clone();
+    let why = trouble.as_ref().map(|trouble| trouble.message.as_str()).unwrap_or_default();
+    let report = match status.consistency {
+        Some(consistency) => {
+            status.phase = Phase::Complete;
+            let message = match consistency {
+                Consistency::Application => "application-consistent".to_owned(),
+                Consistency::Crash => format!("crash-consistent only: {why}"),
+            };
+            say(observed, &mut status, (condition::COMPLETE, "True", reason::CUT, &message), now);
+            report(Gravity::Normal, reason::CUT, "Cut", &message)
+        }
+        None => {
+            status.phase = Phase::Failed;
+            let reason = trouble.as_ref().map_or(reason::FAILED, |trouble| known(&trouble.reason));
+            say(observed, &mut status, (condition::FAILED, "True", reason, why), now);
+            report(Gravity::Warning, reason, "Cut", why)
+        }
+    };
+    if conditions::find(&status.conditions, condition::FROZEN).is_some() {
+        say(observed, &mut status, (condition::FROZEN, "False", reason::THAWED, why), now);
+    }
+    say_thawed(observed, &mut status, now);
+    (status, report)
+}
+
+fn say_thawed(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now: Timestamp) {
+    let owed = status.hooks.iter().find(|hook| hook.post_action_succeed == Some(false));
+    let owed = owed.map(|hook| {
+        format!("a PostAction of ExecutionHook `{0}` failed: see `kubectl describe executionhook {0}`", hook.name)
+    });
+    match (owed, status.hooks.is_empty()) {
+        (Some(message), _) => {
+            say(observed, status, (condition::THAWED, "False", reason::POST_ACTION_FAILED, &message), now);
+        }
+        (None, true) => say(observed, status, (condition::THAWED, "True", reason::NOTHING_TO_UNDO, ""), now),
+        (None, false) => say(observed, status, (condition::THAWED, "True", reason::THAWED, ""), now),
+    }
+}
+
+fn say(
+    observed: &Observed<'_>,
+    status: &mut ApplicationSnapshotStatus,
+    (kind, truth, reason, message): (&'static str, &'static str, &'static str, &str),
+    now: Timestamp,
+) {
+    let saying = Saying { kind, status: truth, reason, message };
+    conditions::set(&mut status.conditions, saying, observed.object.metadata.generation, now);
+}
+
+/// Reasons are constants; one that came back from an object is found again among them.
+fn known(reason: &str) -> &'static str {
+    let all = [
+        reason::NO_TARGET,
+        reason::CLAIM_NOT_FOUND,
+        reason::SNAPSHOT_EXISTS,
+        reason::TEMPLATE_NOT_FOUND,
+        reason::HOOK_FAILED,
+        reason::EXPIRED,
+        reason::SESSION_LOST,
+        reason::FREEZE_TIMED_OUT,
+        reason::CUT_FAILED,
+        reason::CUT_TIMED_OUT,
+        reason::DELETED,
+    ];
+    all.into_iter().find(|known| *known == reason).unwrap_or(reason::FAILED)
+}
+
+pub(super) fn report(gravity: Gravity, reason: &'static str, action: &'static str, note: &str) -> Report {
+    Report { about: About::Object, gravity, reason: reason.to_owned(), action, note: note.to_owned() }
+}

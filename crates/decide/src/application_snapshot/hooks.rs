@@ -1,0 +1,71 @@
+//! What a snapshot's hooks say.
+
+use boathook_api::{
+    ExecutionHook,
+    application_snapshot::{ApplicationSnapshotStatus, HookRecord, Trouble},
+    words::{condition, reason},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::{Observed, trouble};
+use crate::{conditions, freeze_window};
+
+/// Whether a hook is frozen, will be, or never again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Freeze {
+    UnderWay,
+    Frozen,
+    Over(Trouble),
+}
+
+pub(super) fn freeze(hook: &ExecutionHook) -> Freeze {
+    let Some(frozen) = said(hook, condition::FROZEN) else { return Freeze::UnderWay };
+    match (frozen.status.as_str(), frozen.reason.as_str()) {
+        ("True", _) => Freeze::Frozen,
+        (_, reason::FREEZING) => Freeze::UnderWay,
+        (_, why) => {
+            let why = if why == reason::EXPIRED || why == reason::SESSION_LOST { why } else { reason::HOOK_FAILED };
+            let name = hook.spec.execution_hook_template_name.as_deref().unwrap_or_default();
+            Freeze::Over(trouble(why, format!("hook `{name}`: {}", frozen.message)))
+        }
+    }
+}
+
+/// How the PostActions went; `None` while they have not ended.
+pub(super) fn post(hook: &ExecutionHook) -> Option<bool> {
+    hook.status.as_ref()?.post_action_succeed
+}
+
+/// The first hook that was frozen once and is not any more, or was deleted.
+pub(super) fn trouble_of(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<Trouble> {
+    status.hooks.iter().find_map(|record| match observed.hook(&record.name).map(freeze) {
+        Some(Freeze::Frozen) => None,
+        Some(Freeze::UnderWay) => Some(trouble(reason::HOOK_FAILED, format!("hook `{}` is not frozen", record.name))),
+        Some(Freeze::Over(why)) => Some(why),
+        None => Some(gone(record)),
+    })
+}
+
+pub(super) fn gone(record: &HookRecord) -> Trouble {
+    trouble(reason::HOOK_FAILED, format!("ExecutionHook `{}` was deleted, and so thawed", record.name))
+}
+
+/// Copies what the hooks say: they may be gone when somebody wants to know.
+pub(super) fn copy(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus) {
+    for record in &mut status.hooks {
+        let Some(seen) = observed.hook(&record.name).and_then(|hook| hook.status.as_ref()) else { continue };
+        record.pre_action_succeed = seen.pre_action_succeed;
+        record.post_action_succeed = seen.post_action_succeed;
+        record.containers.clone_from(&seen.container_execution_hook_statuses);
+        let failed = seen.pre_action_succeed == Some(false);
+        let message = conditions::find(&seen.conditions, condition::FROZEN).map(|frozen| frozen.message.clone());
+        record.message = message.filter(|message| failed && !message.is_empty()).or(record.message.take());
+    }
+    let over = status.hooks.iter().all(|hook| hook.post_action_succeed == Some(true));
+    let containers = status.hooks.iter().flat_map(|hook| &hook.containers);
+    status.freeze_window = freeze_window::of(containers, over);
+}
+
+fn said<'a>(hook: &'a ExecutionHook, kind: &str) -> Option<&'a Condition> {
+    conditions::find(&hook.status.as_ref()?.conditions, kind)
+}

@@ -1,0 +1,182 @@
+//! ApplicationSnapshot: the hooks one after the other, the cut of every claim at once, the thaw in reverse.
+//!
+//! Each phase is written before anything of it is done, so after a crash the object says what to go on with. Nothing is
+//! thawed from here but by asking hooks for it; whatever happens here, they take themselves back when their time is over.
+
+mod accept;
+mod cut;
+mod end;
+mod freeze;
+mod hooks;
+mod made;
+mod verdict;
+
+use boathook_api::{
+    ApplicationSnapshot, ExecutionHook, PodNotification,
+    application_snapshot::{ApplicationSnapshotStatus, Consistency, Phase, Trouble},
+    volume_snapshot::VolumeSnapshot,
+    words::THAW_FINALIZER,
+};
+use jiff::Timestamp;
+use kube::ResourceExt;
+
+pub use accept::{Plan, PlannedHook, plan};
+pub use made::{hook_name, snapshot_name};
+
+use crate::{Leadership, execution_hook::Refusal};
+
+/// What one look found.
+#[derive(Clone, Debug)]
+pub struct Observed<'a> {
+    pub object: &'a ApplicationSnapshot,
+    /// This process: a name that no other has, and no later one.
+    pub identity: &'a str,
+    pub leadership: Leadership,
+    /// What is needed to accept it; absent if it is accepted.
+    pub surroundings: Option<Surroundings>,
+    /// The VolumeSnapshots that it is about: those that are not here do not exist.
+    pub snapshots: Vec<SeenSnapshot>,
+    /// Why the API server refused to create one, if it did.
+    pub refused: Option<String>,
+    /// Its hooks: those that are not here do not exist. Looked at after the snapshots.
+    pub hooks: Vec<ExecutionHook>,
+    /// Only when every snapshot has been cut: what else decides how good it is. Looked at after the snapshots.
+    pub at_the_cut: Option<AtTheCut>,
+}
+
+/// What an ApplicationSnapshot that nobody has accepted is to be done with.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// The claims that its source means.
+    pub claims: Vec<Claim>,
+    /// The templates that its hooks name and that are not there.
+    pub missing_templates: Vec<String>,
+    /// Another snapshot that is under way, or came first, and shares a claim with this one.
+    pub before: Option<String>,
+}
+
+/// A claim, and who uses it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    pub name: String,
+    /// A VolumeAttachment says so.
+    pub attached: bool,
+    /// The pods that mount it, are on a node and have not ended.
+    pub pods: Vec<User>,
+}
+
+/// A pod that mounts a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    pub name: String,
+    pub uid: String,
+    /// In the phase Running.
+    pub running: bool,
+    /// Those that mount it.
+    pub containers: Vec<String>,
+}
+
+/// A VolumeSnapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenSnapshot {
+    pub name: String,
+    pub uid: String,
+    /// This object made it; or, when somebody else was to, it is the one that was meant.
+    pub ours: bool,
+    pub deleted: bool,
+    /// It, or its content, has a creation time.
+    pub cut: bool,
+    /// What the storage says of it, if that is final.
+    pub error: Option<String>,
+    /// What is written on it of its consistency.
+    pub consistency: Option<String>,
+}
+
+/// How things are after every snapshot has been seen cut.
+#[derive(Clone, Debug, Default)]
+pub struct AtTheCut {
+    /// The PodNotifications of the hooks.
+    pub notifications: Vec<PodNotification>,
+    /// The containers that run now, of the pods that are frozen: UID of the pod, name, ID.
+    pub containers: Vec<(String, String, String)>,
+    pub claims: Vec<Claim>,
+}
+
+/// What to do, in this order; whether this process still leads is asked again before each.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    AddFinalizer,
+    RemoveFinalizer,
+    /// Replaces the status of the version that was looked at, or fails.
+    WriteStatus(Box<ApplicationSnapshotStatus>),
+    /// One that is there already is as good.
+    CreateHook(Box<ExecutionHook>),
+    ThawHook(String),
+    DeleteHook {
+        name: String,
+        uid: String,
+    },
+    /// One that is there already is as good; what the API server refuses is observed at the next look.
+    CreateSnapshot(Box<VolumeSnapshot>),
+    DeleteSnapshot {
+        name: String,
+        uid: String,
+    },
+    /// Writes the hooks' names and the consistency on it.
+    MarkSnapshot {
+        name: String,
+        hooks: Vec<String>,
+        consistency: Consistency,
+    },
+}
+
+pub type Decision = crate::Decision<Effect>;
+
+/// Looks at one object at one moment.
+pub fn decide(observed: &Observed<'_>, now: Timestamp) -> Decision {
+    if observed.leadership != Leadership::Leader {
+        // What was begun takes itself back, by its executors.
+        return Decision::default();
+    }
+    let status = observed.object.status.clone().unwrap_or_default();
+    match status.phase {
+        Phase::Pending => accept::decide(observed, status, now),
+        Phase::Freezing => freeze::decide(observed, status, now),
+        Phase::Cutting => cut::decide(observed, status, now),
+        Phase::Thawing => end::thaw(observed, status, now),
+        Phase::Complete | Phase::Failed => end::tidy(observed, status, now),
+    }
+}
+
+fn has_finalizer(object: &ApplicationSnapshot) -> bool {
+    object.finalizers().iter().any(|finalizer| finalizer == THAW_FINALIZER)
+}
+
+fn is_deleted(object: &ApplicationSnapshot) -> bool {
+    object.metadata.deletion_timestamp.is_some()
+}
+
+/// Somebody else makes the VolumeSnapshot: it is waited for.
+fn is_made_by_others(object: &ApplicationSnapshot) -> bool {
+    object.spec.source.volume_snapshot_name.is_some()
+}
+
+fn trouble(reason: &str, message: impl Into<String>) -> Trouble {
+    Trouble { reason: reason.to_owned(), message: message.into() }
+}
+
+impl From<Refusal> for Trouble {
+    fn from(Refusal { reason, message }: Refusal) -> Self {
+        trouble(reason, message)
+    }
+}
+
+impl Observed<'_> {
+    fn hook(&self, name: &str) -> Option<&ExecutionHook> {
+        self.hooks.iter().find(|hook| hook.name_any() == name)
+    }
+
+    fn snapshot(&self, name: &str) -> Option<&SeenSnapshot> {
+        self.snapshots.iter().find(|snapshot| snapshot.name == name)
+    }
+}

@@ -1,0 +1,114 @@
+//! Whether a snapshot is application-consistent: only when that is known to be true.
+//!
+//! Clocks are never compared: whether a hook's time was over is judged by the clock of the process that accepted it, and
+//! so only by that process. It counts from the acceptance, which is before any executor's own count began.
+
+use boathook_api::{
+    ExecutionHook, PodNotification,
+    application_snapshot::{ApplicationSnapshotStatus, Trouble},
+    words::{condition, reason},
+};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{AtTheCut, Observed, hooks, trouble};
+use crate::{conditions, execution_hook};
+
+/// `Ok`: Application. What was observed was observed after every snapshot had been seen cut.
+pub(super) fn verdict(
+    observed: &Observed<'_>,
+    status: &ApplicationSnapshotStatus,
+    at_the_cut: &AtTheCut,
+    now: Timestamp,
+) -> Result<(), Trouble> {
+    if let Some(earlier) = &status.trouble {
+        return Err(earlier.clone());
+    }
+    if status.hooks.is_empty() {
+        return without_hooks(status, at_the_cut);
+    }
+    if let Some(why) = hooks::trouble_of(observed, status) {
+        return Err(why);
+    }
+    for hook in status.hooks.iter().filter_map(|record| observed.hook(&record.name)) {
+        in_time(observed, hook, now)?;
+        let of_hook = |pod: &str| {
+            let child = execution_hook::child_name(hook, pod);
+            at_the_cut.notifications.iter().find(|one| one.metadata.name.as_ref() == Some(&child))
+        };
+        still_held(hook, of_hook)?;
+        same_containers(hook, at_the_cut)?;
+    }
+    no_new_pod(status, at_the_cut)
+}
+
+/// Nothing used the claims, and nothing does; or there was no hook to run.
+fn without_hooks(status: &ApplicationSnapshotStatus, at_the_cut: &AtTheCut) -> Result<(), Trouble> {
+    let frozen = conditions::find(&status.conditions, condition::FROZEN);
+    if frozen.is_none_or(|frozen| frozen.reason != reason::NOT_IN_USE) {
+        return Err(trouble(reason::NO_HOOKS, "there was no hook: nothing was frozen"));
+    }
+    match at_the_cut.claims.iter().find(|claim| claim.attached || !claim.pods.is_empty()) {
+        None => Ok(()),
+        Some(claim) => {
+            Err(trouble(reason::NEW_POD, format!("claim `{}` was not in use at first, but was at the cut", claim.name)))
+        }
+    }
+}
+
+fn in_time(observed: &Observed<'_>, hook: &ExecutionHook, now: Timestamp) -> Result<(), Trouble> {
+    let status = hook.status.as_ref();
+    let expiration = status.and_then(|status| status.recorded.as_ref()?.expiration_seconds);
+    let Some(seconds) = expiration else { return Ok(()) };
+    if status.and_then(|status| status.accepted_by.as_deref()) != Some(observed.identity) {
+        let message = "another controller began the freeze: this one cannot know whether its time was over";
+        return Err(trouble(reason::CONTROLLER_CHANGED, message));
+    }
+    let accepted = status.and_then(|status| status.start_time.as_ref());
+    let over = accepted.is_none_or(|accepted| accepted.0 + SignedDuration::from_secs(seconds.into()) <= now);
+    match over {
+        false => Ok(()),
+        true => Err(trouble(reason::EXPIRED, format!("the cut was seen later than the {seconds} s of a hook"))),
+    }
+}
+
+fn still_held<'a>(hook: &ExecutionHook, child_of: impl Fn(&str) -> Option<&'a PodNotification>) -> Result<(), Trouble> {
+    for pod in hook.status.iter().flat_map(execution_hook::pinned_pods) {
+        let child = child_of(&pod.pod_uid).ok_or_else(|| {
+            trouble(reason::HOOK_FAILED, format!("the PodNotification of pod `{}` is gone", pod.pod_name))
+        })?;
+        execution_hook::is_held(child).map_err(|why| trouble(reason::HOOK_FAILED, why))?;
+    }
+    Ok(())
+}
+
+fn same_containers(hook: &ExecutionHook, at_the_cut: &AtTheCut) -> Result<(), Trouble> {
+    let records = hook.status.iter().flat_map(|status| &status.container_execution_hook_statuses);
+    for record in records {
+        let now = at_the_cut
+            .containers
+            .iter()
+            .find(|(uid, name, _)| *uid == record.pod_uid && *name == record.container_name);
+        if record.container_id.is_none() || now.map(|(_, _, id)| id) != record.container_id.as_ref() {
+            let message = format!(
+                "container `{}` of pod `{}` restarted while it was frozen, or is gone",
+                record.container_name, record.pod_name
+            );
+            return Err(trouble(reason::CONTAINER_RESTARTED, message));
+        }
+    }
+    Ok(())
+}
+
+fn no_new_pod(status: &ApplicationSnapshotStatus, at_the_cut: &AtTheCut) -> Result<(), Trouble> {
+    for record in &status.snapshots {
+        let claim = at_the_cut.claims.iter().find(|claim| claim.name == record.persistent_volume_claim_name);
+        let claim = claim.ok_or_else(|| {
+            trouble(reason::CLAIM_NOT_FOUND, format!("claim `{}` is gone", record.persistent_volume_claim_name))
+        })?;
+        if let Some(new) = claim.pods.iter().find(|pod| !record.pod_uids.contains(&pod.uid)) {
+            let message = format!("pod `{}` mounted claim `{}` while it was frozen", new.name, claim.name);
+            return Err(trouble(reason::NEW_POD, message));
+        }
+    }
+    Ok(())
+}
