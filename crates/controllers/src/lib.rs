@@ -1,9 +1,13 @@
 //! The controllers: a folder per kind. Each observes, lets `boathook_decide` decide, and acts.
 
+pub mod application_snapshot;
+pub mod execution_hook;
 pub mod notification;
+mod owner;
 pub mod pod_notification;
 pub mod service;
 pub mod webhooks;
+mod writes;
 
 use std::time::Duration;
 

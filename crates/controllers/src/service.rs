@@ -4,7 +4,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use boathook_api::{Notification, PodNotification};
+use boathook_api::{ApplicationSnapshot, ExecutionHook, Notification, PodNotification};
 use boathook_decide::pod_notification::owes_undo;
 use boathook_runtime::{
     Clock, Lease, Metrics, Reporter, RunLoop, identity,
@@ -23,7 +23,7 @@ use kube::{
 use snafu::Snafu;
 use tokio::{sync::watch, task::JoinSet};
 
-use crate::{notification, pod_notification, webhooks};
+use crate::{application_snapshot, execution_hook, notification, pod_notification, webhooks};
 
 /// How long handlers and undos that run may go on after the stop.
 const GRACE: Duration = Duration::from_secs(30);
@@ -77,7 +77,30 @@ impl Service {
         let mut notifications = RunLoop::<Notification>::new(client.clone(), all()).metrics(Arc::clone(&metrics));
         let mut pod_notifications =
             RunLoop::<PodNotification>::new(client.clone(), all()).metrics(Arc::clone(&metrics));
+        let mut hooks = RunLoop::<ExecutionHook>::new(client.clone(), all()).metrics(Arc::clone(&metrics));
+        let mut snapshots = RunLoop::<ApplicationSnapshot>::new(client.clone(), all()).metrics(Arc::clone(&metrics));
         let (seen_notifications, seen_pod_notifications) = (notifications.store(), pod_notifications.store());
+        let (seen_hooks, seen_snapshots) = (hooks.store(), snapshots.store());
+        let (volume_snapshots, of_volume_snapshots) =
+            application_snapshot::watch_snapshots(client.clone(), seen_snapshots.clone());
+        let of_hooks = execution_hook::Controller {
+            client: client.clone(),
+            identity: identity.clone(),
+            lease: lease.clone(),
+            children: seen_pod_notifications.clone(),
+            reporter: reporter.clone(),
+            parents: snapshots.channel(),
+        };
+        let of_snapshots = application_snapshot::Controller::new(application_snapshot::Surroundings {
+            client: client.clone(),
+            identity: identity.clone(),
+            lease: lease.clone(),
+            reporter: reporter.clone(),
+            all: seen_snapshots.clone(),
+            hooks: seen_hooks.clone(),
+            snapshots: volume_snapshots,
+            look_again: snapshots.channel(),
+        });
         let of_notifications = notification::Controller {
             client: client.clone(),
             lease: lease.clone(),
@@ -94,13 +117,19 @@ impl Service {
             metrics: Arc::clone(&metrics),
             look_again: pod_notifications.channel(),
             parents: notifications.channel(),
+            hooks: hooks.channel(),
         };
         let controller = Arc::new(pod_notification::Controller::new(options.pod_notifications, surroundings));
         let notifications = notifications
-            .on(notification::triggers(client, seen_notifications.clone()))
+            .on(notification::triggers(client.clone(), seen_notifications.clone()))
             .on(all_when_leadership_changes(&lease, seen_notifications));
         let pod_notifications =
             pod_notifications.on(all_when_leadership_changes(&lease, seen_pod_notifications.clone()));
+        let hooks = hooks.on(all_when_leadership_changes(&lease, seen_hooks));
+        let snapshots = snapshots
+            .on(of_volume_snapshots)
+            .on(application_snapshot::triggers(client, seen_snapshots.clone()))
+            .on(all_when_leadership_changes(&lease, seen_snapshots));
 
         let stop_loops = watch::Sender::new(false);
         let mut loops = JoinSet::new();
@@ -108,6 +137,10 @@ impl Service {
         spawn(&mut loops, "the loop over PodNotifications", pod_notifications.run(working, stop));
         let stop = stopped(&stop_loops);
         spawn(&mut loops, "the loop over Notifications", notifications.run(Arc::new(of_notifications), stop));
+        let stop = stopped(&stop_loops);
+        spawn(&mut loops, "the loop over ExecutionHooks", hooks.run(Arc::new(of_hooks), stop));
+        let stop = stopped(&stop_loops);
+        spawn(&mut loops, "the loop over ApplicationSnapshots", snapshots.run(Arc::new(of_snapshots), stop));
         let (stop_candidate, mut leading) = (watch::Sender::new(false), JoinSet::new());
         spawn(&mut leading, "the candidate for the lease", candidate.run(stopped(&stop_candidate)));
         let (readiness, mut others) = (webhooks.readiness(), JoinSet::new());

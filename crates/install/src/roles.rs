@@ -43,6 +43,15 @@ pub fn controller_with_agents() -> Vec<PolicyRule> {
         rule(GROUP, &["podnotifications"], &["create", "delete", "get", "list", "patch", "watch"]),
         rule(GROUP, &["notifications"], &["get", "list", "watch"]),
         rule(GROUP, &["podnotifications/status", "notifications/status"], &["update"]),
+        rule(GROUP, &["executionhooks"], &["create", "delete", "get", "list", "patch", "watch"]),
+        rule(GROUP, &["executionhooktemplates"], &["get"]),
+        rule(GROUP, &["applicationsnapshots"], &["get", "list", "patch", "watch"]),
+        rule(GROUP, &["executionhooks/status", "applicationsnapshots/status"], &["update"]),
+        rule("snapshot.storage.k8s.io", &["volumesnapshots"], &["create", "delete", "get", "list", "patch", "watch"]),
+        rule("snapshot.storage.k8s.io", &["volumesnapshotcontents"], &["get", "list", "watch"]),
+        // Who uses a claim.
+        rule("", &["persistentvolumeclaims"], &["get", "list"]),
+        rule("storage.k8s.io", &["volumeattachments"], &["list"]),
         rule("", &["pods"], &["get", "list", "watch"]),
         // Whether a pod that is gone has really ended.
         rule("", &["nodes"], &["get"]),

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use boathook_api::{Notification, PodNotification};
+use boathook_api::{ApplicationSnapshot, ExecutionHook, Notification, PodNotification};
 use boathook_decide::{About, Gravity, Report};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Client, Resource, ResourceExt};
@@ -41,6 +41,19 @@ impl Reported for PodNotification {
 }
 
 impl Reported for Notification {
+    fn pod(&self) -> Option<ObjectReference> {
+        None
+    }
+}
+
+/// Of each of its pods its PodNotification tells.
+impl Reported for ExecutionHook {
+    fn pod(&self) -> Option<ObjectReference> {
+        None
+    }
+}
+
+impl Reported for ApplicationSnapshot {
     fn pod(&self) -> Option<ObjectReference> {
         None
     }

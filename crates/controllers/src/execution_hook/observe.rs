@@ -58,11 +58,7 @@ pub(super) async fn observe(
 }
 
 /// The template that a hook names, and the pods that it selects, as they are now.
-pub async fn look_at(
-    client: &Client,
-    namespace: &str,
-    spec: &ExecutionHookSpec,
-) -> Result<Surroundings, ObserveError> {
+pub async fn look_at(client: &Client, namespace: &str, spec: &ExecutionHookSpec) -> Result<Surroundings, ObserveError> {
     let template = match &spec.execution_hook_template_name {
         Some(name) => {
             let api: Api<ExecutionHookTemplate> = Api::namespaced(client.clone(), namespace);

@@ -15,8 +15,8 @@ use kube::{Client, runtime::reflector::Store};
 use snafu::Snafu;
 
 pub use made::Made;
+pub(crate) use triggers::parent_by_name;
 pub use triggers::triggers;
-pub(crate) use triggers::{parent, parent_by_name};
 
 use crate::until;
 

@@ -5,7 +5,7 @@ use boathook_runtime::lenient::Lenient;
 use futures::{Stream, StreamExt, future, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Client, ResourceExt,
     core::PartialObjectMeta,
     runtime::{
         WatchStreamExt,
@@ -43,13 +43,6 @@ fn concerned(
 fn is_complete(notification: &Notification) -> bool {
     let conditions = notification.status.iter().flat_map(|status| &status.conditions);
     conditions.into_iter().any(|one| one.type_ == condition::COMPLETE && one.status == "True")
-}
-
-/// The Notification that made this PodNotification, if one did.
-pub(crate) fn parent(child: &PodNotification) -> Option<ObjectRef<Notification>> {
-    let owners = child.owner_references();
-    let owner = owners.iter().find(|owner| owner.kind == Notification::kind(&()))?;
-    Some(ObjectRef::new(&owner.name).within(&child.namespace().unwrap_or_default()))
 }
 
 /// The Notification that would have made a PodNotification of this name, one that is gone by now.

@@ -6,7 +6,7 @@ mod observe;
 use std::{sync::Arc, time::Duration};
 
 use boathook_actions::{ApiServer, Place};
-use boathook_api::{Notification, PodNotification, pod_notification::Executor};
+use boathook_api::{ExecutionHook, Notification, PodNotification, pod_notification::Executor};
 use boathook_decide::{
     Leadership,
     pod_notification::{Me, Observed, Role, SeenPod, decide, decide_gone},
@@ -20,7 +20,7 @@ use kube::{Client, ResourceExt, runtime::reflector::ObjectRef};
 use snafu::Snafu;
 use tokio::sync::mpsc;
 
-use crate::{notification, until};
+use crate::{notification, owner, until};
 
 /// What a person may choose.
 #[derive(Clone, Debug)]
@@ -43,6 +43,8 @@ pub struct Surroundings {
     pub look_again: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
     /// Takes Notifications of whose PodNotifications one has changed.
     pub parents: mpsc::UnboundedSender<ObjectRef<Notification>>,
+    /// Likewise ExecutionHooks.
+    pub hooks: mpsc::UnboundedSender<ObjectRef<ExecutionHook>>,
 }
 
 /// The controller.
@@ -58,6 +60,7 @@ pub struct Controller {
     look_again: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
     /// Notifications of whose PodNotifications one has changed.
     parents: mpsc::UnboundedSender<ObjectRef<Notification>>,
+    hooks: mpsc::UnboundedSender<ObjectRef<ExecutionHook>>,
 }
 
 #[derive(Debug, Snafu)]
@@ -84,11 +87,12 @@ impl Classified for Error {
 
 impl Controller {
     pub fn new(options: Options, surroundings: Surroundings) -> Self {
-        let Surroundings { client, identity, lease, reporter, metrics, look_again, parents } = surroundings;
+        let Surroundings { client, identity, lease, reporter, metrics, look_again, parents, hooks } = surroundings;
         let place = Place::Api(ApiServer::new(client.clone()));
         let runs = Runs::new(place, metrics, look_again.clone());
         let rooms = Rooms::new(options.limits, look_again.clone());
-        Self { client, identity, options, lease, runs, rooms, latest: Latest::default(), reporter, look_again, parents }
+        let latest = Latest::default();
+        Self { client, identity, options, lease, runs, rooms, latest, reporter, look_again, parents, hooks }
     }
 
     /// From now on nothing is started; what runs goes on.
@@ -101,10 +105,13 @@ impl Controller {
         self.runs.clone()
     }
 
-    fn tell(&self, parent: Option<ObjectRef<Notification>>) {
+    /// Nobody may listen any more: then everything ends.
+    fn tell(&self, parent: Option<ObjectRef<Notification>>, hook: Option<ObjectRef<ExecutionHook>>) {
         if let Some(parent) = parent {
-            // Nobody listens any more: everything ends.
             let _ = self.parents.send(parent);
+        }
+        if let Some(hook) = hook {
+            let _ = self.hooks.send(hook);
         }
     }
 
@@ -118,7 +125,7 @@ impl Reconcile<PodNotification> for Controller {
     type Error = Error;
 
     async fn reconcile(&self, seen: Arc<PodNotification>) -> Result<Option<Duration>, Error> {
-        self.tell(notification::parent(&seen));
+        self.tell(owner::of(&*seen), owner::of(&*seen));
         // Never led: whoever does looks after it.
         let Some(leadership) = self.lease.leadership() else { return Ok(None) };
         let me = self.me(leadership);
@@ -143,7 +150,11 @@ impl Reconcile<PodNotification> for Controller {
     }
 
     fn gone(&self, object: &ObjectRef<PodNotification>) {
-        self.tell(notification::parent_by_name(object));
+        let parent = notification::parent_by_name(object);
+        let hook = parent
+            .as_ref()
+            .map(|parent| ObjectRef::new(&parent.name).within(parent.namespace.as_deref().unwrap_or_default()));
+        self.tell(parent, hook);
         self.latest.forget(object);
         let Some(leadership) = self.lease.leadership() else { return };
         let me = self.me(leadership);

@@ -1,0 +1,127 @@
+//! Claims, and who uses them: the pods that mount them, and the nodes that they are attached to.
+
+use boathook_api::{application_snapshot::SnapshotSource, pod::containers};
+use boathook_decide::application_snapshot::{Claim, User};
+use boathook_runtime::{Classified, ErrorClass, in_time};
+use k8s_openapi::api::{
+    core::v1::{Container, PersistentVolumeClaim, Pod},
+    storage::v1::VolumeAttachment,
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::ListParams,
+    core::{ParseExpressionError, Selector},
+};
+use snafu::{ResultExt, Snafu};
+
+#[derive(Debug, Snafu)]
+pub enum ClaimsError {
+    #[snafu(display("failed to look at claim `{name}`"))]
+    Claim { name: String, source: kube::Error },
+    #[snafu(display("failed to list the claims of namespace `{namespace}`"))]
+    List { namespace: String, source: kube::Error },
+    #[snafu(display("failed to list the pods of namespace `{namespace}`"))]
+    Pods { namespace: String, source: kube::Error },
+    #[snafu(display("failed to list the VolumeAttachments"))]
+    Attachments { source: kube::Error },
+}
+
+impl Classified for ClaimsError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Claim { source, .. }
+            | Self::List { source, .. }
+            | Self::Pods { source, .. }
+            | Self::Attachments { source } => source.class(),
+        }
+    }
+}
+
+/// The claims that a source means, with who uses them; and the pods of the namespace, as they are now.
+pub async fn look_at_claims(
+    client: &Client,
+    namespace: &str,
+    source: &SnapshotSource,
+) -> Result<(Vec<Claim>, Vec<Pod>), ClaimsError> {
+    let claims = find(client, namespace, source).await?;
+    if claims.is_empty() {
+        return Ok((vec![], vec![]));
+    }
+    let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+    let pods = in_time(pods.list(&ListParams::default())).await.context(PodsSnafu { namespace })?.items;
+    let attached = attached(client).await?;
+    let claim = |claim: &PersistentVolumeClaim| {
+        let volume = claim.spec.as_ref().and_then(|spec| spec.volume_name.as_ref());
+        Claim {
+            name: claim.name_any(),
+            attached: volume.is_some_and(|volume| attached.contains(volume)),
+            pods: pods.iter().filter_map(|pod| user(pod, &claim.name_any())).collect(),
+        }
+    };
+    Ok((claims.iter().map(claim).collect(), pods))
+}
+
+async fn find(
+    client: &Client,
+    namespace: &str,
+    source: &SnapshotSource,
+) -> Result<Vec<PersistentVolumeClaim>, ClaimsError> {
+    let api: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
+    if let Some(name) = &source.persistent_volume_claim_name {
+        let claim = in_time(api.get_opt(name)).await.context(ClaimSnafu { name })?;
+        return Ok(claim.into_iter().collect());
+    }
+    let selector: Result<Selector, ParseExpressionError> = source.selector.clone().unwrap_or_default().try_into();
+    // It selects nothing, and is refused for that.
+    let Ok(selector) = selector else { return Ok(vec![]) };
+    let asked = ListParams::default().labels_from(&selector);
+    let mut claims = in_time(api.list(&asked)).await.context(ListSnafu { namespace })?.items;
+    claims.sort_by_key(ResourceExt::name_any);
+    Ok(claims)
+}
+
+/// The volumes that are attached to a node.
+async fn attached(client: &Client) -> Result<Vec<String>, ClaimsError> {
+    let api: Api<VolumeAttachment> = Api::all(client.clone());
+    let all = match in_time(api.list(&ListParams::default())).await {
+        Ok(all) => all.items,
+        // A cluster whose volumes need no attaching may not serve them.
+        Err(error) if error.class() == ErrorClass::NotFound => vec![],
+        Err(error) => return Err(error).context(AttachmentsSnafu),
+    };
+    let attached = all.into_iter().filter(|one| one.status.as_ref().is_some_and(|status| status.attached));
+    Ok(attached.filter_map(|one| one.spec.source.persistent_volume_name).collect())
+}
+
+/// How a pod uses a claim: it is on a node, has not ended, and mounts it.
+fn user(pod: &Pod, claim: &str) -> Option<User> {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    let spec = pod.spec.as_ref().filter(|spec| spec.node_name.as_ref().is_some_and(|node| !node.is_empty()))?;
+    if matches!(phase, Some("Succeeded" | "Failed")) {
+        return None;
+    }
+    let of_claim = spec.volumes.iter().flatten().filter(|volume| {
+        let by_name = volume.persistent_volume_claim.as_ref().is_some_and(|source| source.claim_name == claim);
+        // A claim that is made with the pod is called by both names.
+        by_name || volume.ephemeral.is_some() && format!("{}-{}", pod.name_any(), volume.name) == claim
+    });
+    let volumes: Vec<_> = of_claim.map(|volume| volume.name.as_str()).collect();
+    if volumes.is_empty() {
+        return None;
+    }
+    let mounts = |container: &&Container| {
+        let mounts = container.volume_mounts.iter().flatten().map(|mount| mount.name.as_str());
+        let devices = container.volume_devices.iter().flatten().map(|device| device.name.as_str());
+        mounts.chain(devices).any(|name| volumes.contains(&name))
+    };
+    let all = spec.containers.iter().chain(spec.init_containers.iter().flatten());
+    let mounting: Vec<_> = all.filter(mounts).map(|container| container.name.clone()).collect();
+    // Those that can run actions: an ordinary init container has ended, or freezes nothing.
+    let containers = containers(pod).into_iter().filter(|name| mounting.contains(name)).collect();
+    Some(User {
+        name: pod.name_any(),
+        uid: pod.uid().unwrap_or_default(),
+        running: phase == Some("Running"),
+        containers,
+    })
+}

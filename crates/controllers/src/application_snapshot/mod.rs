@@ -1,0 +1,135 @@
+//! ApplicationSnapshot: hooks one after the other, the cut of every claim at once, the thaw in reverse.
+
+mod act;
+mod claims;
+mod observe;
+mod snapshots;
+mod triggers;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use boathook_api::{ApplicationSnapshot, ExecutionHook, application_snapshot::Phase, volume_snapshot::VolumeSnapshot};
+use boathook_decide::application_snapshot::decide;
+use boathook_runtime::{Classified, ErrorClass, Lease, Reconcile, Reporter, lenient::Lenient};
+use jiff::Timestamp;
+use kube::{
+    Client, ResourceExt,
+    runtime::reflector::{ObjectRef, Store},
+};
+use snafu::Snafu;
+use tokio::sync::mpsc;
+
+pub use claims::{ClaimsError, look_at_claims};
+pub(crate) use triggers::parent_by_name;
+pub use triggers::{triggers, watch_snapshots};
+
+use crate::{until, writes::WriteError};
+
+/// What the controller is given.
+pub struct Surroundings {
+    pub client: Client,
+    pub identity: String,
+    pub lease: Lease,
+    pub reporter: Reporter,
+    /// Those of all namespaces.
+    pub all: Store<Lenient<ApplicationSnapshot>>,
+    pub hooks: Store<Lenient<ExecutionHook>>,
+    pub snapshots: Store<Lenient<VolumeSnapshot>>,
+    /// Takes objects that are to be looked at again.
+    pub look_again: mpsc::UnboundedSender<ObjectRef<ApplicationSnapshot>>,
+}
+
+/// The controller.
+pub struct Controller {
+    surroundings: Surroundings,
+    /// Whoever begins a snapshot looks at the others first, and nobody else begins one meanwhile.
+    beginning: tokio::sync::Mutex<()>,
+    /// Why the API server refused to create a VolumeSnapshot, by the UID of the object that it was for.
+    refused: Mutex<HashMap<String, String>>,
+}
+
+#[derive(Debug, Snafu)]
+pub enum Error {
+    #[snafu(transparent)]
+    Observe { source: observe::ObserveError },
+    #[snafu(transparent)]
+    Write { source: WriteError },
+    #[snafu(display("the lease was lost: whoever has it goes on"))]
+    LeaseLost,
+}
+
+impl Classified for Error {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Observe { source } => source.class(),
+            Self::Write { source } => source.class(),
+            Self::LeaseLost => ErrorClass::Transient,
+        }
+    }
+}
+
+impl Controller {
+    pub fn new(surroundings: Surroundings) -> Self {
+        Self { surroundings, beginning: tokio::sync::Mutex::default(), refused: Mutex::default() }
+    }
+
+    /// Those that wait may go on.
+    fn wake(&self, namespace: Option<&str>) {
+        let all = self.surroundings.all.state();
+        let readable = all.iter().filter_map(|object| object.0.as_ref().ok());
+        let waiting = readable.filter(|object| object.namespace().as_deref() == namespace && is_pending(object));
+        for object in waiting {
+            // Nobody listens any more: everything ends.
+            let _ = self.surroundings.look_again.send(ObjectRef::from_obj(object));
+        }
+    }
+
+    fn refused(&self) -> std::sync::MutexGuard<'_, HashMap<String, String>> {
+        // A map is whole between two writes, also when a panic came in between.
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn look(&self, object: &ApplicationSnapshot) -> Result<Option<Duration>, Error> {
+        let Surroundings { lease, reporter, .. } = &self.surroundings;
+        // Never led: whoever does looks after it.
+        let Some(leadership) = lease.leadership() else { return Ok(None) };
+        let observed = observe::observe(self, leadership, object).await?;
+        let now = Timestamp::now();
+        let decision = decide(&observed, now);
+        let look_again = act::act(self, object, decision.effects).await?;
+        reporter.report(object, decision.reports);
+        match look_again {
+            true => Ok(Some(Duration::ZERO)),
+            false => Ok(decision.again.map(|again| until(again, now))),
+        }
+    }
+}
+
+impl Reconcile<ApplicationSnapshot> for Controller {
+    type Error = Error;
+
+    async fn reconcile(&self, object: Arc<ApplicationSnapshot>) -> Result<Option<Duration>, Error> {
+        if !is_pending(&object) {
+            let over = object.status.as_ref().is_some_and(|status| status.phase.is_terminal());
+            if over {
+                self.wake(object.namespace().as_deref());
+                self.refused().remove(&object.uid().unwrap_or_default());
+            }
+            return self.look(&object).await;
+        }
+        let _nobody_else_begins = self.beginning.lock().await;
+        self.look(&object).await
+    }
+
+    fn gone(&self, object: &ObjectRef<ApplicationSnapshot>) {
+        self.wake(object.namespace.as_deref());
+    }
+}
+
+fn is_pending(object: &ApplicationSnapshot) -> bool {
+    object.status.as_ref().is_none_or(|status| status.phase == Phase::Pending)
+}

@@ -1,0 +1,202 @@
+//! What a decision needs to know, in this order: the VolumeSnapshots, then everything that tells whether it was frozen
+//! when they were cut.
+
+use boathook_api::{
+    ApplicationSnapshot, ExecutionHook, ExecutionHookTemplate, PodNotification,
+    application_snapshot::{Phase, SnapshotSource},
+    words::EXECUTION_HOOK_LABEL,
+};
+use boathook_decide::{
+    Leadership,
+    application_snapshot::{AtTheCut, Claim, Observed, SeenSnapshot, Surroundings, snapshot_name},
+};
+use boathook_runtime::{Classified, ErrorClass, in_time, lenient::Lenient};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, ResourceExt, api::ListParams, runtime::reflector::ObjectRef};
+use snafu::{ResultExt, Snafu};
+
+use super::{
+    Controller,
+    claims::{ClaimsError, look_at_claims},
+    snapshots,
+};
+
+#[derive(Debug, Snafu)]
+#[snafu(visibility(pub(super)))]
+pub enum ObserveError {
+    #[snafu(transparent)]
+    Claims { source: ClaimsError },
+    #[snafu(display("failed to look at VolumeSnapshot `{name}`"))]
+    Snapshot { name: String, source: kube::Error },
+    #[snafu(display("failed to look at VolumeSnapshotContent `{name}`"))]
+    Content { name: String, source: kube::Error },
+    #[snafu(display("failed to look at ExecutionHookTemplate `{name}`"))]
+    Template { name: String, source: kube::Error },
+    #[snafu(display("failed to look at ExecutionHook `{name}`"))]
+    Hook { name: String, source: kube::Error },
+    #[snafu(display("failed to list the {kind} of namespace `{namespace}`"))]
+    List { kind: &'static str, namespace: String, source: kube::Error },
+}
+
+impl Classified for ObserveError {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Claims { source } => source.class(),
+            Self::Snapshot { source, .. }
+            | Self::Content { source, .. }
+            | Self::Template { source, .. }
+            | Self::Hook { source, .. }
+            | Self::List { source, .. } => source.class(),
+        }
+    }
+}
+
+pub(super) async fn observe<'a>(
+    controller: &'a Controller,
+    leadership: Leadership,
+    object: &'a ApplicationSnapshot,
+) -> Result<Observed<'a>, ObserveError> {
+    let status = object.status.clone().unwrap_or_default();
+    let namespace = object.namespace().unwrap_or_default();
+    let mut surroundings = None;
+    let names: Vec<_> = match status.phase {
+        Phase::Pending => {
+            let found = look_around(controller, &namespace, object).await?;
+            let claims = &found.claims;
+            let names = claims.iter().map(|claim| snapshot_name(object, &claim.name, claims.len())).collect();
+            surroundings = Some(found);
+            names
+        }
+        _ => status.snapshots.iter().map(|record| record.volume_snapshot_name.clone()).collect(),
+    };
+    let snapshots = snapshots::look_at(controller, object, &names).await?;
+    let all_cut = status.phase == Phase::Cutting && snapshots.len() == names.len() && snapshots.iter().all(is_cut);
+    let hooks = hooks(controller, &namespace, &status.execution_hook_names, status.phase, all_cut).await?;
+    let at_the_cut = match all_cut {
+        true => Some(at_the_cut(controller, &namespace, object, &hooks).await?),
+        false => None,
+    };
+    let refused = controller.refused().get(&object.uid().unwrap_or_default()).cloned();
+    let identity = &controller.surroundings.identity;
+    Ok(Observed { object, identity, leadership, surroundings, snapshots, refused, hooks, at_the_cut })
+}
+
+fn is_cut(snapshot: &SeenSnapshot) -> bool {
+    snapshot.cut && snapshot.ours
+}
+
+async fn look_around(
+    controller: &Controller,
+    namespace: &str,
+    object: &ApplicationSnapshot,
+) -> Result<Surroundings, ObserveError> {
+    let client = &controller.surroundings.client;
+    let (claims, _) = look_at_claims(client, namespace, &object.spec.source).await?;
+    let templates: Api<ExecutionHookTemplate> = Api::namespaced(client.clone(), namespace);
+    let mut missing_templates = Vec::new();
+    for info in &object.spec.execution_hook_infos {
+        let name = &info.execution_hook_template_name;
+        if in_time(templates.get_opt(name)).await.context(TemplateSnafu { name })?.is_none() {
+            missing_templates.push(name.clone());
+        }
+    }
+    let before = before(controller, namespace, object, &claims).await?;
+    Ok(Surroundings { claims, missing_templates, before })
+}
+
+/// Another snapshot that shares a claim and is under way, or came first. Not from the watch: what has just begun counts.
+async fn before(
+    controller: &Controller,
+    namespace: &str,
+    object: &ApplicationSnapshot,
+    claims: &[Claim],
+) -> Result<Option<String>, ObserveError> {
+    let api: Api<Lenient<ApplicationSnapshot>> = Api::namespaced(controller.surroundings.client.clone(), namespace);
+    let kind = "ApplicationSnapshots";
+    let all = in_time(api.list(&ListParams::default())).await.context(ListSnafu { kind, namespace })?;
+    let others = all.items.into_iter().filter_map(|object| object.0.ok());
+    let others = others.filter(|other| other.uid() != object.uid() && shares(other, claims));
+    let order = |one: &ApplicationSnapshot| (one.creation_timestamp(), one.name_any());
+    let mut before =
+        others.filter(|other| match other.status.as_ref().map(|status| status.phase).unwrap_or_default() {
+            Phase::Pending => other.metadata.deletion_timestamp.is_none() && order(other) < order(object),
+            Phase::Freezing | Phase::Cutting | Phase::Thawing => true,
+            Phase::Complete | Phase::Failed => false,
+        });
+    Ok(before.next().map(|other| other.name_any()))
+}
+
+fn shares(other: &ApplicationSnapshot, claims: &[Claim]) -> bool {
+    let SnapshotSource { persistent_volume_claim_name, .. } = &other.spec.source;
+    let pinned = other.status.iter().flat_map(|status| &status.snapshots);
+    let mut theirs = pinned.map(|record| &record.persistent_volume_claim_name).chain(persistent_volume_claim_name);
+    match (&other.spec.source.selector, other.status.as_ref().is_some_and(|status| !status.snapshots.is_empty())) {
+        // What it will select, nobody knows yet: it is found out as soon as it is its turn.
+        (Some(_), false) => true,
+        _ => theirs.any(|theirs| claims.iter().any(|claim| claim.name == *theirs)),
+    }
+}
+
+/// As the watch has them; what it does not have is looked up. For the verdict all are.
+async fn hooks(
+    controller: &Controller,
+    namespace: &str,
+    names: &[String],
+    phase: Phase,
+    live: bool,
+) -> Result<Vec<ExecutionHook>, ObserveError> {
+    let api: Api<ExecutionHook> = Api::namespaced(controller.surroundings.client.clone(), namespace);
+    let mut hooks = Vec::new();
+    for name in names {
+        let known = controller.surroundings.hooks.get(&ObjectRef::new(name).within(namespace)).filter(|_| !live);
+        match known.and_then(|hook| hook.0.as_ref().ok().cloned()) {
+            Some(hook) => hooks.push(hook),
+            None if phase.is_terminal() => {}
+            None => hooks.extend(in_time(api.get_opt(name)).await.context(HookSnafu { name })?),
+        }
+    }
+    Ok(hooks)
+}
+
+async fn at_the_cut(
+    controller: &Controller,
+    namespace: &str,
+    object: &ApplicationSnapshot,
+    hooks: &[ExecutionHook],
+) -> Result<AtTheCut, ObserveError> {
+    let client = &controller.surroundings.client;
+    let (claims, pods) = look_at_claims(client, namespace, &object.spec.source).await?;
+    let notifications = match hooks.is_empty() {
+        true => vec![],
+        false => notifications(controller, namespace, hooks).await?,
+    };
+    let containers = pods.iter().flat_map(running).collect();
+    Ok(AtTheCut { notifications, containers, claims })
+}
+
+async fn notifications(
+    controller: &Controller,
+    namespace: &str,
+    hooks: &[ExecutionHook],
+) -> Result<Vec<PodNotification>, ObserveError> {
+    let api: Api<Lenient<PodNotification>> = Api::namespaced(controller.surroundings.client.clone(), namespace);
+    let names: Vec<_> = hooks.iter().map(ResourceExt::name_any).collect();
+    // A label's value has at most 63 characters.
+    let asked = match names.iter().all(|name| name.len() <= 63) {
+        true => ListParams::default().labels(&format!("{EXECUTION_HOOK_LABEL} in ({})", names.join(","))),
+        false => ListParams::default(),
+    };
+    let kind = "PodNotifications";
+    let all = in_time(api.list(&asked)).await.context(ListSnafu { kind, namespace })?;
+    Ok(all.items.into_iter().filter_map(|object| object.0.ok()).collect())
+}
+
+/// The containers of a pod that run.
+fn running(pod: &Pod) -> Vec<(String, String, String)> {
+    let uid = pod.uid().unwrap_or_default();
+    let statuses = pod.status.iter().flat_map(|status| {
+        status.container_statuses.iter().flatten().chain(status.init_container_statuses.iter().flatten())
+    });
+    let running = statuses.filter(|status| status.state.as_ref().is_some_and(|state| state.running.is_some()));
+    running.filter_map(|status| Some((uid.clone(), status.name.clone(), status.container_id.clone()?))).collect()
+}

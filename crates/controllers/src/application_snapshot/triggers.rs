@@ -1,0 +1,73 @@
+//! When an ApplicationSnapshot is looked at again: a VolumeSnapshot that it is about has changed, or its content.
+
+use boathook_api::{
+    ApplicationSnapshot, ExecutionHook,
+    volume_snapshot::{VolumeSnapshot, VolumeSnapshotContent},
+};
+use boathook_runtime::lenient::{Lenient, touched, watched};
+use futures::{Stream, StreamExt, stream};
+use kube::{
+    Api, Client, ResourceExt,
+    runtime::{
+        WatchStreamExt,
+        reflector::{self, ObjectRef, Store},
+        watcher,
+    },
+};
+
+/// How many hexadecimal digits end the name of a hook.
+const DIGITS: usize = 16;
+
+/// The VolumeSnapshots of all namespaces, and those ApplicationSnapshots that each change concerns. The stream is to be
+/// polled, or the store stays empty.
+pub fn watch_snapshots(
+    client: Client,
+    all: Store<Lenient<ApplicationSnapshot>>,
+) -> (Store<Lenient<VolumeSnapshot>>, impl Stream<Item = ObjectRef<ApplicationSnapshot>> + Send + 'static) {
+    let (reader, writer) = reflector::store();
+    let api: Api<Lenient<VolumeSnapshot>> = Api::all(client);
+    let changes = watched(api, watcher::Config::default()).reflect(writer).touched_objects();
+    let changes = changes.filter_map(|change| std::future::ready(change.ok()));
+    let concerned = changes.flat_map(move |snapshot| {
+        let (namespace, name) = (snapshot.namespace(), snapshot.name_any());
+        stream::iter(concerned(&all, namespace.as_deref(), &name))
+    });
+    (reader, concerned)
+}
+
+/// Those that the contents of VolumeSnapshots concern: a content knows first that it was cut.
+pub fn triggers(
+    client: Client,
+    all: Store<Lenient<ApplicationSnapshot>>,
+) -> impl Stream<Item = ObjectRef<ApplicationSnapshot>> + Send + 'static {
+    let api: Api<Lenient<VolumeSnapshotContent>> = Api::all(client);
+    touched(api, watcher::Config::default()).flat_map(move |content| {
+        let snapshot = &content.spec.volume_snapshot_ref;
+        let name = snapshot.name.as_deref().unwrap_or_default();
+        stream::iter(concerned(&all, snapshot.namespace.as_deref(), name))
+    })
+}
+
+fn concerned(
+    all: &Store<Lenient<ApplicationSnapshot>>,
+    namespace: Option<&str>,
+    snapshot: &str,
+) -> Vec<ObjectRef<ApplicationSnapshot>> {
+    let all = all.state();
+    let readable = all.iter().filter_map(|object| object.0.as_ref().ok());
+    let here = readable.filter(|object| object.namespace().as_deref() == namespace);
+    here.filter(|object| is_about(object, snapshot)).map(ObjectRef::from_obj).collect()
+}
+
+fn is_about(object: &ApplicationSnapshot, snapshot: &str) -> bool {
+    let pinned = object.status.iter().flat_map(|status| &status.snapshots);
+    let named = object.spec.source.volume_snapshot_name.as_deref() == Some(snapshot);
+    named || pinned.into_iter().any(|record| record.volume_snapshot_name == snapshot)
+}
+
+/// The ApplicationSnapshot that would have made a hook of this name, one that is gone by now.
+pub(crate) fn parent_by_name(hook: &ObjectRef<ExecutionHook>) -> Option<ObjectRef<ApplicationSnapshot>> {
+    let (parent, digits) = hook.name.rsplit_once('-')?;
+    let is_made = digits.len() == DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    is_made.then(|| ObjectRef::new(parent).within(hook.namespace.as_deref().unwrap_or_default()))
+}
