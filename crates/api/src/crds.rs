@@ -23,10 +23,15 @@ fn fields_under_spec(crd: CustomResourceDefinition) -> CustomResourceDefinition 
     let mut value = serde_json::to_value(crd).expect("a definition made of our own types is JSON");
     let root = &mut value["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     let fields = root["properties"]["spec"]["properties"].as_object().expect("a spec has fields");
-    let names: Vec<_> = fields.keys().cloned().collect();
-    for name in &names {
-        root["properties"][name] = json!({"x-kubernetes-preserve-unknown-fields": true});
+    let fields: Vec<_> = fields.iter().map(|(name, field)| (name.clone(), field["type"].clone())).collect();
+    for (name, kind) in &fields {
+        root["properties"][name] = match kind == "object" {
+            true => json!({"type": kind, "x-kubernetes-preserve-unknown-fields": true}),
+            // A rule sees only what has a type.
+            false => json!({"type": kind}),
+        };
     }
+    let names: Vec<_> = fields.into_iter().map(|(name, _)| name).collect();
     let none = names.iter().map(|name| format!("!has(self.{name})")).collect::<Vec<_>>().join(" && ");
     root["required"] = json!([]);
     root["x-kubernetes-validations"] = json!([

@@ -190,6 +190,13 @@ fn a_rule_that_does_not_compile_is_refused_with_its_place() {
 }
 
 #[test]
+fn whether_a_field_is_there_is_a_bool_whatever_the_field_is() {
+    let openapi = json!({"type": "object", "properties": {"a": {"type": "object"}},
+        "x-kubernetes-validations": [{"rule": "has(self.a)"}]});
+    Schema::from_openapi(&openapi).unwrap();
+}
+
+#[test]
 fn what_stands_beside_a_rule_is_checked_too() {
     let at = "properties[a].x-kubernetes-validations[0]";
     let cases = [
