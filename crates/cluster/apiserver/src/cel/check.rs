@@ -96,7 +96,8 @@ fn known<'a>(expression: &IdedExpr, scope: &Scope<'a>) -> Result<Known<'a>, Prob
             None => Err(Problem::Undeclared(name.clone())),
         },
         Expr::Select(select) => match known(&select.operand, scope)? {
-            Some(schema) => field(schema, &select.field),
+            // `has(a.b)` is true or false, whatever the field is.
+            Some(schema) => field(schema, &select.field).map(|found| found.filter(|_| !select.test)),
             None => Ok(None),
         },
         Expr::Call(call) => {

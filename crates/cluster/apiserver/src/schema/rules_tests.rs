@@ -180,6 +180,7 @@ fn a_rule_that_does_not_compile_is_refused_with_its_place() {
         "{said:?}"
     );
     assert!(refused(json!({"rule": "self.x"}))[0].ends_with("cel expression must evaluate to a bool"));
+    assert_eq!(refused(json!({"rule": "has(self.x)"})), [""; 0]);
     let said = refused(json!({"rule": "self.x > 1", "messageExpression": "self.x"}));
     assert!(said[0].ends_with("messageExpression must evaluate to a string"), "{said:?}");
     let said = refused(json!({"rule": "self.x > 1", "messageExpression": "("}));
