@@ -1,7 +1,7 @@
 //! Who may do what, listed by hand: what is granted here is what is used, no more.
 //!
 //! Nobody but Boathook should be granted `podnotifications/status`: what an undo runs is recorded there, so to write it
-//! is to run commands.
+//! is to run commands; likewise `executionhooks/status`.
 
 use boathook_api::words::{self, GROUP};
 use k8s_openapi::api::{

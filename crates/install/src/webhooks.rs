@@ -19,8 +19,8 @@ use kube::api::ObjectMeta;
 /// The configuration's name.
 pub const NAME: &str = "boathook";
 
-/// Where the author of an inline action or undo is checked.
-pub const INLINE_ACTIONS: &str = "/inline-actions";
+/// Where the authors of commands, and of what runs commands, are checked.
+pub const AUTHORS: &str = "/authors";
 
 /// Where the declarations of a new pod are validated.
 pub const POD_DECLARATIONS: &str = "/pod-declarations";
@@ -63,32 +63,54 @@ pub fn configuration(reach: impl Fn(&str) -> WebhookClientConfig) -> ValidatingW
     let webhooks = vec![
         webhook(
             "inline-actions",
-            INLINE_ACTIONS,
-            rule("CREATE", GROUP, &["podnotifications"]),
+            AUTHORS,
+            rule(&["CREATE"], GROUP, &["podnotifications"]),
             condition(
                 "has-an-action",
                 "has(object.spec.action) || (has(object.spec.undo) && has(object.spec.undo.action))",
             ),
             WithoutAnswer::Refuse,
         ),
+        // Its actions never change, and a thaw asks nobody.
+        webhook(
+            "hook-actions",
+            AUTHORS,
+            rule(&["CREATE"], GROUP, &["executionhooks"]),
+            condition("has-an-action", "has(object.spec.preAction) || has(object.spec.postAction)"),
+            WithoutAnswer::Refuse,
+        ),
+        webhook(
+            "template-actions",
+            AUTHORS,
+            rule(&["CREATE", "UPDATE"], GROUP, &["executionhooktemplates"]),
+            condition("changes-an-action", &changes_an_action()),
+            WithoutAnswer::Refuse,
+        ),
+        webhook(
+            "snapshot-hooks",
+            AUTHORS,
+            rule(&["CREATE"], GROUP, &["applicationsnapshots"]),
+            condition("has-hooks", "has(object.spec.executionHookInfos) && object.spec.executionHookInfos.size() > 0"),
+            WithoutAnswer::Refuse,
+        ),
         webhook(
             "pod-declarations",
             POD_DECLARATIONS,
-            rule("CREATE", "", &["pods"]),
+            rule(&["CREATE"], "", &["pods"]),
             condition("declares", &declares("object")),
             WithoutAnswer::LetThrough,
         ),
         webhook(
             "declaration-changes",
             DECLARATION_CHANGES,
-            rule("UPDATE", "", &["pods", "pods/*"]),
+            rule(&["UPDATE"], "", &["pods", "pods/*"]),
             condition("changes-a-declaration", &changes_a_declaration()),
             WithoutAnswer::Refuse,
         ),
         webhook(
             "declarations-by-binding",
             DECLARATION_CHANGES,
-            rule("CREATE", "", &["bindings", "pods/binding"]),
+            rule(&["CREATE"], "", &["bindings", "pods/binding"]),
             condition("declares", &declares("object")),
             WithoutAnswer::Refuse,
         ),
@@ -97,12 +119,13 @@ pub fn configuration(reach: impl Fn(&str) -> WebhookClientConfig) -> ValidatingW
     ValidatingWebhookConfiguration { metadata, webhooks: Some(webhooks) }
 }
 
-fn rule(operation: &str, group: &str, resources: &[&str]) -> RuleWithOperations {
+fn rule(operations: &[&str], group: &str, resources: &[&str]) -> RuleWithOperations {
+    let owned = |texts: &[&str]| Some(texts.iter().map(|text| (*text).to_owned()).collect());
     RuleWithOperations {
-        operations: Some(vec![operation.to_owned()]),
+        operations: owned(operations),
         api_groups: Some(vec![group.to_owned()]),
         api_versions: Some(vec!["*".to_owned()]),
-        resources: Some(resources.iter().map(|resource| (*resource).to_owned()).collect()),
+        resources: owned(resources),
         scope: Some("Namespaced".to_owned()),
     }
 }
@@ -127,6 +150,15 @@ fn changes_a_declaration() -> String {
         )
     };
     format!("{} || {}", lacks("object", "oldObject"), lacks("oldObject", "object"))
+}
+
+/// Whether a template is new, or one of its actions is.
+fn changes_an_action() -> String {
+    let changes = |action: &str| {
+        let (new, old) = (format!("object.spec.{action}"), format!("oldObject.spec.{action}"));
+        format!("has({new}) && (!has({old}) || {new} != {old})")
+    };
+    format!("request.operation == 'CREATE' || {} || {}", changes("preAction"), changes("postAction"))
 }
 
 #[cfg(test)]

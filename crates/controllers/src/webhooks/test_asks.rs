@@ -11,3 +11,10 @@ pub(super) fn ask(operation: &str, object: Option<Value>, old_object: Option<Val
         "userInfo": {}, "object": object, "oldObject": old_object});
     serde_json::from_value(ask).unwrap()
 }
+
+/// About a new one of these.
+pub(super) fn ask_about(resource: &str, object: Value) -> Ask {
+    let mut ask = ask("CREATE", Some(object), None);
+    resource.clone_into(&mut ask.resource.resource);
+    ask
+}
