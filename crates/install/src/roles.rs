@@ -56,7 +56,9 @@ pub fn controller_with_agents() -> Vec<PolicyRule> {
         // Whether a pod that is gone has really ended.
         rule("", &["nodes"], &["get"]),
         events(),
-        // Whether the author of an inline action may exec, and who we are.
+        // What the admission of a marked VolumeSnapshot asks for, and takes back when nobody waits for it any more.
+        rule(GROUP, &["applicationsnapshots"], &["create", "delete"]),
+        // Whether an author has the rights that an object stands for, and who we are.
         rule("authorization.k8s.io", &["subjectaccessreviews"], &["create"]),
         rule("authentication.k8s.io", &["selfsubjectreviews"], &["create"]),
         rule("admissionregistration.k8s.io", &["validatingwebhookconfigurations"], &["create"]),

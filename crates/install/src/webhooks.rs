@@ -7,7 +7,7 @@
 //! The annotations of a pod change by an update of the pod and of `pods/status`, and by the annotations of the Binding
 //! that assigns it to a node; other subresources keep the metadata, but are watched likewise: it costs nothing.
 
-use boathook_api::words::{GROUP, NOTIFIERS_PREFIX};
+use boathook_api::words::{EXECUTION_HOOK_INFOS, EXECUTION_HOOK_TEMPLATE_LABEL, GROUP, NOTIFIERS_PREFIX};
 use k8s_openapi::{
     api::admissionregistration::v1::{
         MatchCondition, RuleWithOperations, ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -28,8 +28,14 @@ pub const POD_DECLARATIONS: &str = "/pod-declarations";
 /// Where changes of declarations are refused.
 pub const DECLARATION_CHANGES: &str = "/declaration-changes";
 
+/// Where a marked VolumeSnapshot waits until the application is frozen.
+pub const VOLUME_SNAPSHOTS: &str = "/volume-snapshots";
+
 /// How long the API server waits. The server gives up earlier, in its own words.
 const TIMEOUT_SECONDS: i32 = 10;
+
+/// Hooks take their time: as long as Kubernetes lets a webhook have.
+const HOLD_SECONDS: i32 = 30;
 
 /// What becomes of a request when the webhook cannot be asked.
 #[derive(Clone, Copy)]
@@ -114,6 +120,17 @@ pub fn configuration(reach: impl Fn(&str) -> WebhookClientConfig) -> ValidatingW
             condition("declares", &declares("object")),
             WithoutAnswer::Refuse,
         ),
+        ValidatingWebhook {
+            side_effects: "NoneOnDryRun".to_owned(),
+            timeout_seconds: Some(HOLD_SECONDS),
+            ..webhook(
+                "volume-snapshots",
+                VOLUME_SNAPSHOTS,
+                rule(&["CREATE"], "snapshot.storage.k8s.io", &["volumesnapshots"]),
+                condition("asks-for-hooks", &asks_for_hooks()),
+                WithoutAnswer::Refuse,
+            )
+        },
     ];
     let metadata = ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() };
     ValidatingWebhookConfiguration { metadata, webhooks: Some(webhooks) }
@@ -159,6 +176,16 @@ fn changes_an_action() -> String {
         format!("has({new}) && (!has({old}) || {new} != {old})")
     };
     format!("request.operation == 'CREATE' || {} || {}", changes("preAction"), changes("postAction"))
+}
+
+/// Whether a VolumeSnapshot of a claim is marked.
+fn asks_for_hooks() -> String {
+    let has = |map: &str, key: &str| format!("(has(object.metadata.{map}) && '{key}' in object.metadata.{map})");
+    format!(
+        "has(object.spec.source.persistentVolumeClaimName) && ({} || {})",
+        has("annotations", EXECUTION_HOOK_INFOS),
+        has("labels", EXECUTION_HOOK_TEMPLATE_LABEL)
+    )
 }
 
 #[cfg(test)]

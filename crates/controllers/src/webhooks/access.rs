@@ -84,14 +84,14 @@ impl Right {
 }
 
 /// Who may do what.
-pub struct Access {
+pub(super) struct Access {
     reviews: Api<SubjectAccessReview>,
     /// Boathook's own name: what it writes, it writes for an author who was checked.
     own: String,
 }
 
 impl Access {
-    pub async fn new(client: Client) -> Result<Self, Error> {
+    pub(super) async fn new(client: Client) -> Result<Self, Error> {
         let ask: Api<SelfSubjectReview> = Api::all(client.clone());
         let (params, nothing) = (PostParams::default(), SelfSubjectReview::default());
         let answer = tokio::time::timeout(DEADLINE, ask.create(&params, &nothing)).await;
@@ -149,21 +149,9 @@ impl Access {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::webhooks::test_asks::ask;
-    use boathook_apiserver::{
-        access::{Tokens, User},
-        api::Api as Server,
-        server,
-        store::Store,
-    };
+    use crate::webhooks::test_asks::{ask, client};
     use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
     use kube::api::ObjectMeta;
-
-    async fn client() -> Client {
-        let admin = User::authenticated("admin", &["system:masters"]);
-        let tokens = Tokens::new(&[7; 32], [("admin".to_owned(), admin)]);
-        server::client(Server::new(Store::in_memory(), tokens).await.unwrap(), "admin", "test")
-    }
 
     /// Whether this user may exec in `db-0`.
     async fn review(access: &Access, ask: &Ask) -> AdmissionResponse {
