@@ -168,7 +168,7 @@ mod tests {
     fn with_agents_nobody_execs() {
         for rules in [controller_with_agents(), agent(), notifier()] {
             let text = serde_json::to_string(&rules).unwrap();
-            assert!(!text.contains("exec"), "{text}");
+            assert!(!text.contains("/exec"), "{text}");
         }
     }
 }
