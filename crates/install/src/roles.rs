@@ -1,7 +1,7 @@
 //! Who may do what, listed by hand: what is granted here is what is used, no more.
 //!
 //! Nobody but Boathook should be granted `podnotifications/status`: what an undo runs is recorded there, so to write it
-//! is to run commands.
+//! is to run commands; likewise `executionhooks/status`.
 
 use boathook_api::words::{self, GROUP};
 use k8s_openapi::api::{
@@ -56,7 +56,9 @@ pub fn controller_with_agents() -> Vec<PolicyRule> {
         // Whether a pod that is gone has really ended.
         rule("", &["nodes"], &["get"]),
         events(),
-        // Whether the author of an inline action may exec, and who we are.
+        // What the admission of a marked VolumeSnapshot asks for, and takes back when nobody waits for it any more.
+        rule(GROUP, &["applicationsnapshots"], &["create", "delete"]),
+        // Whether an author has the rights that an object stands for, and who we are.
         rule("authorization.k8s.io", &["subjectaccessreviews"], &["create"]),
         rule("authentication.k8s.io", &["selfsubjectreviews"], &["create"]),
         rule("admissionregistration.k8s.io", &["validatingwebhookconfigurations"], &["create"]),
@@ -166,7 +168,7 @@ mod tests {
     fn with_agents_nobody_execs() {
         for rules in [controller_with_agents(), agent(), notifier()] {
             let text = serde_json::to_string(&rules).unwrap();
-            assert!(!text.contains("exec"), "{text}");
+            assert!(!text.contains("/exec"), "{text}");
         }
     }
 }
