@@ -9,5 +9,6 @@ mod notifiers;
 mod notify;
 mod output;
 mod pods;
+mod timeline;
 
 pub use cli::main;
