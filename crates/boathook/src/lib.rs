@@ -4,11 +4,14 @@ mod access;
 mod cli;
 mod commands;
 pub mod embedded;
+mod hooks;
 pub mod log;
 mod notifiers;
 mod notify;
+mod objects;
 mod output;
 mod pods;
+mod subject;
 mod timeline;
 
 pub use cli::main;

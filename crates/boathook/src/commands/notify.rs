@@ -2,10 +2,14 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 
-use super::scope::{Shape, Where, pod_name};
+use super::{
+    block_on,
+    scope::{Shape, Where, pod_name},
+    usage_error,
+};
 use crate::{notify, output::duration, pods::Choice};
 
 const AFTER_HELP: &str = "\
@@ -67,8 +71,7 @@ impl Notify {
         if self.parallelism.is_some() && !self.wait {
             usage_error("--parallelism needs --wait: the next pod is told when one has ended");
         }
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.context("failed to start")?.block_on(self.notify())
+        block_on(self.notify())
     }
 
     async fn notify(self) -> Result<ExitCode> {
@@ -88,9 +91,4 @@ impl Notify {
         };
         notify.run(&client).await
     }
-}
-
-/// What the parser cannot say by itself, in its manner and with its exit code.
-fn usage_error(message: &str) -> ! {
-    clap::Error::raw(clap::error::ErrorKind::ArgumentConflict, format!("{message}\n")).exit()
 }

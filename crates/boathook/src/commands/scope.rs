@@ -7,13 +7,21 @@ use kube::Client;
 use super::connection::Connection;
 use crate::{output::format::Format, pods::Scope};
 
+/// One namespace.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Where {
+pub(crate) struct Here {
     #[command(flatten)]
     connection: Connection,
     /// The namespace [default: that of the kubeconfig's context]
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
+}
+
+/// One namespace, or all.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Where {
+    #[command(flatten)]
+    here: Here,
     /// All namespaces
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     all_namespaces: bool,
@@ -27,13 +35,20 @@ pub(crate) struct Shape {
     output: Option<Format>,
 }
 
+impl Here {
+    /// A client, and the namespace.
+    pub(crate) async fn client(&self) -> Result<(Client, String)> {
+        let config = self.connection.config().await?;
+        let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        Ok((Client::try_from(config).context("failed to make a client")?, namespace))
+    }
+}
+
 impl Where {
     /// A client, and where it is to look.
     pub(crate) async fn client(&self) -> Result<(Client, Scope)> {
-        let config = self.connection.config().await?;
-        let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        let scope = if self.all_namespaces { Scope::AllNamespaces } else { Scope::Namespace(namespace) };
-        Ok((Client::try_from(config).context("failed to make a client")?, scope))
+        let (client, namespace) = self.here.client().await?;
+        Ok((client, if self.all_namespaces { Scope::AllNamespaces } else { Scope::Namespace(namespace) }))
     }
 }
 

@@ -1,12 +1,13 @@
 //! Who was frozen from when to when, and when the cut was: as a small struct, and as a drawing of it.
 //!
-//! Everything here is pure: times come with the struct, and so does the moment until which a bar goes that has no end.
+//! Everything here but [`Show`] is pure: times come with the struct, and so does the moment until which a bar goes that has no end.
 
 mod axis;
 mod bar;
 mod collect;
 mod draw;
 mod json;
+mod show;
 
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use jiff::Timestamp;
 pub(crate) use collect::{of_hook, of_snapshot};
 pub(crate) use draw::{Glyphs, Look, lines};
 pub(crate) use json::value;
+pub(crate) use show::{Show, print};
 
 /// What is drawn.
 #[derive(Clone, Debug, Default, PartialEq)]
