@@ -6,12 +6,15 @@ mod commands;
 pub mod embedded;
 mod hooks;
 pub mod log;
+mod mirror;
 mod notifiers;
 mod notify;
 mod objects;
 mod output;
 mod pods;
+mod snapshot;
 mod subject;
 mod timeline;
+mod waiting;
 
 pub use cli::main;

@@ -36,7 +36,9 @@ impl Name {
                 "applicationsnapshot" | "applicationsnapshots" | "appsnap" | "snapshot" => (Some(Kind::Snapshot), name),
                 "executionhook" | "executionhooks" | "eh" | "hook" => (Some(Kind::Hook), name),
                 other => {
-                    return Err(format!("`{other}` is neither a snapshot nor a hook: write snapshot/NAME or hook/NAME"));
+                    return Err(format!(
+                        "`{other}` is neither a snapshot nor a hook: write snapshot/NAME or hook/NAME"
+                    ));
                 }
             },
         };

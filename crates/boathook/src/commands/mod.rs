@@ -12,6 +12,8 @@ mod pages;
 mod scope;
 mod selector;
 mod signals;
+mod snapshot;
+mod target;
 mod timeline;
 mod up;
 
@@ -32,6 +34,8 @@ pub(crate) enum Command {
     Notify(notify::Notify),
     /// Lists what pods declare that they can be told
     Notifiers(notifiers::Notifiers),
+    /// Application-consistent snapshots: freeze, cut, and always thaw
+    Snapshot(snapshot::Snapshot),
     /// Execution hooks: what is frozen, and what became of it
     Hooks(hooks::Hooks),
     /// Draws who was frozen from when to when, and when the cut was
@@ -52,6 +56,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode> {
         Command::Agent(agent) => agent.run(),
         Command::Notify(notify) => notify.run(),
         Command::Notifiers(notifiers) => notifiers.run(),
+        Command::Snapshot(snapshot) => snapshot.run(),
         Command::Hooks(hooks) => hooks.run(),
         Command::Timeline(timeline) => timeline.run(),
         Command::Image(image) => image.run(),

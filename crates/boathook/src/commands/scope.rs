@@ -1,11 +1,16 @@
 //! Where and which: kubectl's flags for namespaces, labels and output, with kubectl's meaning.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use clap::Args;
 use kube::Client;
 
 use super::connection::Connection;
-use crate::{output::format::Format, pods::Scope};
+use crate::{
+    output::{duration, format::Format},
+    pods::Scope,
+};
 
 /// One namespace.
 #[derive(Args, Clone, Debug)]
@@ -33,6 +38,38 @@ pub(crate) struct Shape {
     /// How results are printed [default: a table]
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Format>,
+}
+
+/// `--wait` and `--timeout`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Waiting {
+    /// Wait for the end and say how it went; false: only ask for it
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set
+    )]
+    wait: bool,
+    /// As --wait=false
+    #[arg(long, conflicts_with = "wait")]
+    no_wait: bool,
+    /// How long to wait, for example 30s or 1h30m
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
+    timeout: Duration,
+}
+
+impl Waiting {
+    pub(crate) fn wait(&self) -> bool {
+        self.wait && !self.no_wait
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
 }
 
 impl Here {
