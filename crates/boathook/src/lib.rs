@@ -14,6 +14,7 @@ mod output;
 mod pods;
 mod snapshot;
 mod subject;
+mod thaw;
 mod timeline;
 mod waiting;
 

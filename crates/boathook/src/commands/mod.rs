@@ -14,6 +14,7 @@ mod selector;
 mod signals;
 mod snapshot;
 mod target;
+mod thaw;
 mod timeline;
 mod up;
 
@@ -38,6 +39,8 @@ pub(crate) enum Command {
     Snapshot(snapshot::Snapshot),
     /// Execution hooks: what is frozen, and what became of it
     Hooks(hooks::Hooks),
+    /// Asks hooks for their thaw now, and says how it went
+    Thaw(thaw::Thaw),
     /// Draws who was frozen from when to when, and when the cut was
     Timeline(timeline::Timeline),
     /// The images that pods of the embedded cluster can run
@@ -58,6 +61,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode> {
         Command::Notifiers(notifiers) => notifiers.run(),
         Command::Snapshot(snapshot) => snapshot.run(),
         Command::Hooks(hooks) => hooks.run(),
+        Command::Thaw(thaw) => thaw.run(),
         Command::Timeline(timeline) => timeline.run(),
         Command::Image(image) => image.run(),
     }

@@ -37,15 +37,17 @@ pub(super) fn lines(snapshot: &ApplicationSnapshot) -> Vec<(Colour, String)> {
     let said = |kind| find(&status.conditions, kind).map(|found| one_line(&found.message)).filter(|it| !it.is_empty());
     let window = status.freeze_window.as_ref().and_then(|window| window.duration.clone());
     let window = window.map(|window| format!(", frozen for {window}")).unwrap_or_default();
+    let trouble = status.trouble.as_ref().map(|trouble| one_line(&trouble.message));
     let because = |why: Option<String>| why.map(|why| format!(": {why}")).unwrap_or_default();
     let (colour, headline) = match verdict(snapshot) {
         None => return vec![],
         Some(Verdict::Failed) => (Colour::Bad, format!("FAILED{window}{}", because(said(condition::FAILED)))),
         Some(Verdict::OnlyCrashConsistent) => {
-            (Colour::Bad, format!("only crash-consistent{window}{}", because(said(condition::COMPLETE))))
+            (Colour::Bad, format!("only crash-consistent{window}{}", because(trouble)))
         }
         Some(Verdict::Complete) if status.consistency == Some(Consistency::Application) => {
-            (Colour::Good, format!("application-consistent{window}{}", because(said(condition::COMPLETE))))
+            let idle = status.hooks.is_empty().then(|| "nothing used the claims".to_owned());
+            (Colour::Good, format!("application-consistent{window}{}", because(idle)))
         }
         Some(Verdict::Complete) => (Colour::Good, format!("crash-consistent{window}")),
     };
@@ -81,10 +83,15 @@ mod tests {
         let cut = json!({"persistentVolumeClaimName": "data", "volumeSnapshotName": "nightly",
             "cutSeenTime": "2026-01-01T00:00:00.500000Z"});
         let told = |status| lines(&snapshot(&status)).into_iter().map(|(_, line)| line).collect::<Vec<_>>();
-        let whole =
-            json!({"phase": "Complete", "consistency": "Application", "freezeWindow": window, "snapshots": [cut]});
+        let whole = json!({"phase": "Complete", "consistency": "Application", "freezeWindow": window, "snapshots": [cut],
+            "hooks": [{"name": "nightly-0", "executionHookTemplateName": "mysql"}]});
         let wanted = ["application-consistent, frozen for 1.234s", "claim data: kubectl get volumesnapshot nightly"];
         assert_eq!(told(whole), wanted);
+        let idle = json!({"phase": "Complete", "consistency": "Application"});
+        assert_eq!(told(idle), ["application-consistent: nothing used the claims"]);
+        let trouble = json!({"reason": "ContainerRestarted", "message": "container `main` restarted"});
+        let crash = json!({"phase": "Complete", "consistency": "Crash", "trouble": trouble});
+        assert_eq!(told(crash), ["only crash-consistent: container `main` restarted"]);
         let why = json!({"type": "Failed", "status": "True", "reason": "CutTimeout", "message": "no cut within 60s",
             "lastTransitionTime": "2026-01-01T00:00:00Z"});
         let failed = json!({"phase": "Failed", "conditions": [why], "snapshots": [cut]});

@@ -8,7 +8,7 @@ use boathook_api::{
     ApplicationSnapshot, ExecutionHook,
     application_snapshot::{HookRecord, Phase, SnapshotRecord},
     execution_hook::ContainerExecutionHookStatus,
-    words::condition,
+    words::{condition, reason},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
@@ -61,6 +61,10 @@ pub(super) fn steps(snapshot: &ApplicationSnapshot, hooks: &[&ExecutionHook]) ->
         steps.extend(why.map(|why| step(format!("wait {why}"), "waiting", Some(Colour::Odd), why)));
     }
     steps.extend(seen.iter().flat_map(Hook::freeze));
+    if let Some(idle) = find(&status.conditions, condition::FROZEN).filter(|frozen| frozen.reason == reason::NOT_IN_USE)
+    {
+        steps.push(step("idle".to_owned(), "idle", None, one_line(&idle.message)));
+    }
     if status.cut_time.is_some() || status.phase == Phase::Cutting {
         steps.extend(status.snapshots.iter().map(|cut| {
             let text = format!("claim {}", cut.persistent_volume_claim_name);
