@@ -22,7 +22,7 @@ pub(crate) struct Snapshot {
 #[derive(Subcommand)]
 enum What {
     /// Freezes an application, cuts snapshots of its volumes, and thaws it, whatever happens
-    Create(Create),
+    Create(Box<Create>),
     /// Lists snapshots: how far they have come, how consistent they are, how long it was frozen for them
     List(List),
 }
