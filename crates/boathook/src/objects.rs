@@ -77,7 +77,7 @@ pub(crate) async fn missing<K: Kind>(client: &Client, scope: &Scope, name: &str)
     let there: Vec<_> = there.iter().map(|object| format!("`{}`", object.name_any())).collect();
     Ok(match there.is_empty() {
         true => format!("there is no {kind} `{name}` {place}, and none at all"),
-        false => format!("there is no {kind} `{name}` {place}; there is {}", names(there.iter().map(String::as_str))),
+        false => format!("there is no {kind} `{name}` {place}; there are: {}", names(there.iter().map(String::as_str))),
     })
 }
 

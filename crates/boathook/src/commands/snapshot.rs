@@ -33,6 +33,7 @@ Exit codes:
   1    it failed, or had not ended in time
   2    the command line is wrong
   3    it is complete, but only crash-consistent, though there were hooks
+  4    it is complete, but a PostAction failed: something is still frozen, and is thawed as soon as that succeeds
   130  ended by Ctrl-C; the snapshot goes on, and so does its thaw
 
 Several hooks with targets of their own are written as an ApplicationSnapshot: see docs/snapshots.md.";

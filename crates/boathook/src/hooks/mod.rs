@@ -6,7 +6,7 @@ mod state;
 
 pub(crate) use describe::Describe;
 pub(crate) use list::List;
-pub(crate) use state::{State, snapshot_of, state};
+pub(crate) use state::{State, snapshot_of, state, why};
 
 /// As kubectl says that there is none.
 pub(crate) const NONE: &str = "<none>";

@@ -31,6 +31,9 @@ use crate::{
 /// There is a snapshot, but it is only crash-consistent though there were hooks.
 const ONLY_CRASH_CONSISTENT: u8 = 3;
 
+/// There is a snapshot, but a PostAction failed: something is still frozen.
+const NOT_THAWED: u8 = 4;
+
 /// The longest value of a label: the hooks of a snapshot with a longer name are found by their owner alone.
 const LONGEST_LABEL: usize = 63;
 
@@ -121,6 +124,7 @@ impl Create {
                 match verdict(&last) {
                     Some(Verdict::Complete) => ExitCode::SUCCESS,
                     Some(Verdict::OnlyCrashConsistent) => ExitCode::from(ONLY_CRASH_CONSISTENT),
+                    Some(Verdict::NotThawed) => ExitCode::from(NOT_THAWED),
                     Some(Verdict::Failed) | None => ExitCode::FAILURE,
                 }
             }

@@ -54,7 +54,7 @@ impl List {
             let is_phase = |place: usize| header.get(place).is_some_and(|title| title == PHASE);
             let colour = match verdict(snapshot) {
                 Some(Verdict::Complete) => Colour::Good,
-                Some(Verdict::OnlyCrashConsistent | Verdict::Failed) => Colour::Bad,
+                Some(Verdict::OnlyCrashConsistent | Verdict::Failed | Verdict::NotThawed) => Colour::Bad,
                 None => Colour::Odd,
             };
             let line = columns.line(row, |place, cell| match is_phase(place) {

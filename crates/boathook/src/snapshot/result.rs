@@ -2,7 +2,7 @@
 
 use boathook_api::{
     ApplicationSnapshot,
-    application_snapshot::{Consistency, Phase, SnapshotRecord},
+    application_snapshot::{ApplicationSnapshotStatus, Consistency, HookRecord, Phase, SnapshotRecord},
     words::condition,
 };
 
@@ -17,6 +17,8 @@ pub(super) enum Verdict {
     /// There is a snapshot, but it is not what hooks are for.
     OnlyCrashConsistent,
     Failed,
+    /// There is a snapshot, but something is still frozen.
+    NotThawed,
 }
 
 /// None while it has not ended.
@@ -25,10 +27,16 @@ pub(super) fn verdict(snapshot: &ApplicationSnapshot) -> Option<Verdict> {
     let with_hooks = !snapshot.spec.execution_hook_infos.is_empty();
     match (status.phase, status.consistency) {
         (Phase::Pending | Phase::Freezing | Phase::Cutting | Phase::Thawing, _) => None,
+        (Phase::Complete, _) if not_thawed(status).next().is_some() => Some(Verdict::NotThawed),
         (Phase::Complete, Some(Consistency::Crash) | None) if with_hooks => Some(Verdict::OnlyCrashConsistent),
         (Phase::Complete, _) => Some(Verdict::Complete),
         (Phase::Failed, _) => Some(Verdict::Failed),
     }
+}
+
+/// The hooks whose PostActions have failed.
+fn not_thawed(status: &ApplicationSnapshotStatus) -> impl Iterator<Item = &HookRecord> {
+    status.hooks.iter().filter(|hook| hook.post_action_succeed == Some(false))
 }
 
 /// The last lines: what came of it, and where the snapshots are.
@@ -42,21 +50,30 @@ pub(super) fn lines(snapshot: &ApplicationSnapshot) -> Vec<(Colour, String)> {
     let (colour, headline) = match verdict(snapshot) {
         None => return vec![],
         Some(Verdict::Failed) => (Colour::Bad, format!("FAILED{window}{}", because(said(condition::FAILED)))),
-        Some(Verdict::OnlyCrashConsistent) => {
+        Some(Verdict::OnlyCrashConsistent | Verdict::NotThawed)
+            if status.consistency != Some(Consistency::Application) =>
+        {
             (Colour::Bad, format!("only crash-consistent{window}{}", because(trouble)))
         }
-        Some(Verdict::Complete) if status.consistency == Some(Consistency::Application) => {
+        Some(_) if status.consistency == Some(Consistency::Application) => {
             let idle = status.hooks.is_empty().then(|| "nothing used the claims".to_owned());
             (Colour::Good, format!("application-consistent{window}{}", because(idle)))
         }
-        Some(Verdict::Complete) => (Colour::Good, format!("crash-consistent{window}")),
+        Some(_) => (Colour::Good, format!("crash-consistent{window}")),
     };
     let cut = |record: &&SnapshotRecord| record.cut_seen_time.is_some() && status.phase == Phase::Complete;
     let cuts = status.snapshots.iter().filter(cut).map(|record| {
         let SnapshotRecord { persistent_volume_claim_name: claim, volume_snapshot_name: name, .. } = record;
         (Colour::Good, format!("claim {claim}: kubectl get volumesnapshot {name}"))
     });
-    std::iter::once((colour, headline)).chain(cuts).collect()
+    let frozen = not_thawed(&status).map(|hook| {
+        let text = format!(
+            "STILL FROZEN by hook {}: mend it, then kubectl boathook thaw {}",
+            hook.execution_hook_template_name, hook.name
+        );
+        (Colour::Bad, text)
+    });
+    std::iter::once((colour, headline)).chain(cuts).chain(frozen).collect()
 }
 
 #[cfg(test)]
@@ -72,6 +89,12 @@ mod tests {
         assert_eq!(of(json!({"phase": "Complete", "consistency": "Application"})), Some(Verdict::Complete));
         assert_eq!(of(json!({"phase": "Complete", "consistency": "Crash"})), Some(Verdict::OnlyCrashConsistent));
         assert_eq!(of(json!({"phase": "Failed"})), Some(Verdict::Failed));
+        let frozen = json!({"phase": "Complete", "consistency": "Application", "hooks": [
+            {"name": "nightly-0", "executionHookTemplateName": "mysql", "postActionSucceed": false}]});
+        assert_eq!(of(frozen.clone()), Some(Verdict::NotThawed));
+        let (colour, last) = lines(&snapshot(&frozen)).pop().unwrap();
+        assert_eq!(colour, Colour::Bad);
+        assert_eq!(last, "STILL FROZEN by hook mysql: mend it, then kubectl boathook thaw nightly-0");
         let mut without_hooks = snapshot(&json!({"phase": "Complete", "consistency": "Crash"}));
         without_hooks.spec.execution_hook_infos.clear();
         assert_eq!(verdict(&without_hooks), Some(Verdict::Complete));

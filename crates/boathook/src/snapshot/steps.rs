@@ -13,10 +13,13 @@ use boathook_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
-use crate::output::{
-    Colour,
-    duration::shown,
-    plain::{names, one_line},
+use crate::{
+    hooks::why,
+    output::{
+        Colour,
+        duration::shown,
+        plain::{names, one_line},
+    },
 };
 
 /// One step.
@@ -118,7 +121,7 @@ impl<'a> Hook<'a> {
             title,
             name: &record.name,
             containers,
-            pre_action_succeed: status.and_then(|status| status.pre_action_succeed).or(record.pre_action_succeed),
+            pre_action_succeed: pre_action_succeed(record, live),
             post_action_succeed,
             is_thawing: post_action_succeed.is_some()
                 || status.is_some_and(|status| find(&status.conditions, condition::THAWED).is_some())
@@ -173,6 +176,13 @@ impl<'a> Hook<'a> {
         }
         steps
     }
+}
+
+/// As soon as one PreAction failed the whole has, though others may still run.
+fn pre_action_succeed(record: &HookRecord, live: Option<&ExecutionHook>) -> Option<bool> {
+    let failed = live.and_then(why).is_some_and(|why| why.reason != reason::EXPIRED);
+    let told = live.and_then(|live| live.status.as_ref()?.pre_action_succeed).or(record.pre_action_succeed);
+    told.or_else(|| failed.then_some(false))
 }
 
 fn step(key: String, word: &'static str, colour: Option<Colour>, text: String) -> Step {
@@ -289,6 +299,15 @@ pub(super) mod tests {
         }))
         .unwrap();
         let bare = json!({"name": "nightly-0", "executionHookTemplateName": "mysql"});
+        let mut failing = live.clone();
+        let status = failing.status.as_mut().unwrap();
+        (status.pre_action_succeed, status.post_action_succeed) = (None, None);
+        let mut frozen = status.conditions[0].clone();
+        (frozen.type_, frozen.reason, frozen.message) =
+            ("Frozen".to_owned(), "PreActionFailed".to_owned(), "no".to_owned());
+        status.conditions.push(frozen);
+        let early = steps(&snapshot(&json!({"phase": "Thawing", "hooks": [bare]})), &[&failing]);
+        assert_eq!(early[1].text, "hook 1 of 2 (mysql): no", "that it failed is told before its thaw: {early:?}");
         let told = told(&json!({"phase": "Thawing", "hooks": [bare]}), &[&live]);
         assert_eq!(told[0], "freezing hook 1 of 2 (mysql): mysql-7/main");
         assert_eq!(told.last().unwrap(), "FAILED thaw of hook 1 of 2 (mysql): pod `mysql-7`: no");

@@ -9,7 +9,7 @@ use super::{
     result,
     steps::{WORD_ROOM, steps, waiting_for},
 };
-use crate::output::{Screen, duration::shown};
+use crate::output::{Colour, Screen, duration::shown};
 
 /// Before each step stands how long after the beginning it was seen.
 const TIME_ROOM: usize = 8;
@@ -60,7 +60,11 @@ impl View {
 
     pub(super) fn end(&mut self, snapshot: &ApplicationSnapshot) -> io::Result<()> {
         for (number, (colour, line)) in result::lines(snapshot).into_iter().enumerate() {
-            let line = if number == 0 { self.screen.painted(colour, &line) } else { format!("  {line}") };
+            let line = match (number, colour) {
+                (0, _) => self.screen.painted(colour, &line),
+                (_, Colour::Bad) => format!("  {}", self.screen.painted(colour, &line)),
+                (_, Colour::Good | Colour::Odd) => format!("  {line}"),
+            };
             self.screen.line(&line)?;
         }
         Ok(())
