@@ -5,6 +5,7 @@ mod connection;
 mod controller;
 mod gates;
 mod image;
+mod logbook;
 mod notifiers;
 mod notify;
 mod pages;
@@ -31,6 +32,9 @@ pub(crate) enum Command {
     Notifiers(notifiers::Notifiers),
     /// The images that pods of the embedded cluster can run
     Image(image::Image),
+    /// A small database for the demo and the documentation: to be frozen, copied and thawed
+    #[command(hide = true)]
+    Logbook(logbook::Logbook),
 }
 
 /// What the parser cannot say by itself: how `notify` is written, by whatever name the program is called.
@@ -46,5 +50,6 @@ pub(crate) fn run(command: Command) -> Result<ExitCode> {
         Command::Notify(notify) => notify.run(),
         Command::Notifiers(notifiers) => notifiers.run(),
         Command::Image(image) => image.run(),
+        Command::Logbook(logbook) => Ok(logbook.run()),
     }
 }
