@@ -3,6 +3,7 @@
 mod agent;
 mod connection;
 mod controller;
+mod demo;
 mod gates;
 mod image;
 mod logbook;
@@ -20,6 +21,8 @@ use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Shows the main job on a cluster of its own: a database, its snapshots torn and whole, and the way back
+    Demo(demo::Demo),
     /// Starts a small Kubernetes inside this program, on this machine
     Up(up::Up),
     /// Runs the controllers against the cluster of a kubeconfig
@@ -44,6 +47,7 @@ pub(crate) fn with_usage(parser: clap::Command, called_as: &str) -> clap::Comman
 
 pub(crate) fn run(command: Command) -> Result<ExitCode> {
     match command {
+        Command::Demo(demo) => demo.run(),
         Command::Up(up) => up.run(),
         Command::Controller(controller) => controller.run(),
         Command::Agent(agent) => agent.run(),
