@@ -24,6 +24,12 @@ pub(super) const CLAIM: &str = "data";
 /// The notifier that its author declared.
 pub(super) const NOTIFIER: &str = "status";
 
+/// Records a second.
+const PACE: &str = "100";
+
+/// How many there are before anything is done to it.
+const FIRST_RECORDS: u64 = 100;
+
 /// More than it ever answers.
 const CAP: u64 = 1 << 16;
 
@@ -64,15 +70,15 @@ pub(super) struct Problem {
     pub(super) what: String,
 }
 
-/// Starts it, and returns when it has written something.
+/// Starts it, and returns when it has written a good deal.
 pub(super) async fn start(client: &Client) -> Result<Status> {
     create::<PersistentVolumeClaim>(client, claim(CLAIM, None)).await?;
-    let mut pod = pod(NAME, CLAIM, &["serve", CLAIM])?;
+    let mut pod = pod(NAME, CLAIM, &["serve", CLAIM, "--pace", PACE])?;
     let notifiers = format!("- name: {NOTIFIER}\n  handler: {}\n", command("status"));
     pod["metadata"]["annotations"] = json!({format!("{}{NAME}", boathook_api::words::NOTIFIERS_PREFIX): notifiers});
     create::<Pod>(client, pod).await?;
     reached::<Pod>(client, NAME, is_running).await?;
-    writes_after(client, 0).await
+    writes_after(client, FIRST_RECORDS).await
 }
 
 /// Waits until it has written more than this many records.

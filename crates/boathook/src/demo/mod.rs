@@ -12,13 +12,13 @@ mod telling;
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use boathook_agent::Agent;
 use kube::Client;
 
 use crate::{
     embedded::{self, Embedded, Options},
-    output::Screen,
+    output::{self, Screen},
 };
 use controller::Controller;
 use telling::Teller;
@@ -103,7 +103,7 @@ impl Story {
 
     async fn step(&mut self, title: &'static str, play: impl AsyncFnOnce(&mut Self) -> Result<String>) -> Result<bool> {
         let begun = self.teller.step(title)?;
-        let found = play(self).await.map_err(|error| format!("{error:#}"));
+        let found = play(self).await.map_err(|error| output::said_once(&error));
         let is_found = found.is_ok();
         self.teller.end(title, begun, found)?;
         Ok(is_found)
@@ -134,6 +134,11 @@ ready: export KUBECONFIG={}",
         Ok(self.controller.insert(Controller::start(&self.kubeconfig)?))
     }
 
+    async fn controller_leads(&mut self) -> Result<()> {
+        let controller = self.controller.as_mut().context("there is no controller")?;
+        self.teller.wait("waiting until the controller leads", controller.ready()).await
+    }
+
     /// Kills it where it stands, and says which process that was.
     async fn kill_controller(&mut self) -> Result<String> {
         let controller = self.controller.take().context("there is no controller")?;
@@ -158,16 +163,14 @@ async fn boathook(story: &mut Story) -> Result<String> {
     story.teller.wait("installing Boathook's kinds", async { Ok(install.await?) }).await?;
     let agent = Agent::start(client, story.agent_options.clone(), Arc::default());
     story.agent = Some(story.teller.wait("starting the node's agent", async { Ok(agent.await?) }).await?);
-    let mut controller = Controller::start(&story.kubeconfig)?;
-    let ready = story.teller.wait("starting a controller", controller.ready()).await;
-    let pid = story.controller.insert(controller).pid();
-    ready.map_err(|error| anyhow!(error))?;
+    let pid = story.start_controller()?.pid();
+    story.controller_leads().await?;
     Ok(format!("it serves, with the node's agent and a controller (process {pid})"))
 }
 
 async fn database_under_load(story: &mut Story) -> Result<String> {
     let client = story.client();
-    story.teller.say("pod `logbook` writes records to claim `data`: two files that must agree, a few writes each")?;
+    story.teller.say("pod `logbook` writes to claim `data`: records in one file, where they are in another")?;
     let status = story.teller.wait("starting the database", database::start(&client)).await?;
-    Ok(format!("it writes: {} records by now", status.records))
+    Ok(format!("it writes, {} records by now", status.records))
 }

@@ -93,21 +93,28 @@ pub(super) async fn killed_controller(story: &mut Story) -> Result<String> {
     story.teller.say(&format!("ExecutionHook `killed`: freezes, and expires after {EXPIRATION_SECONDS} s"))?;
     create::<ExecutionHook>(&client, json!({"metadata": {"name": "killed"}, "spec": spec})).await?;
     let frozen = story.teller.wait("freezing", until_frozen(&client, true)).await?;
-    let begun = Instant::now();
-    let pid = story.kill_controller().await?;
+    let killed = Instant::now();
+    let dead = story.kill_controller().await?;
     let still = database::status(&client).await?;
     ensure!(still.frozen, "it was thawed before the controller was dead: this machine is too slow to show it");
-    story.teller.say_odd(&format!(
-        "kill -9 {pid}: the controller is dead, the database frozen at {} records",
-        frozen.records
-    ))?;
-    story.teller.wait("nobody asks for the thaw", until_frozen(&client, false)).await?;
-    let took = shown(begun.elapsed());
-    let after =
-        story.teller.wait("waiting for its next record", database::writes_after(&client, frozen.records)).await?;
-    story.teller.say(&format!("the database goes on: {} records by now", after.records))?;
-    story.start_controller()?;
-    Ok(format!("thawed {took} later all the same, by the node's agent"))
+    let records = frozen.records;
+    story
+        .teller
+        .say_odd(&format!("kill -9 {dead}: the controller is dead, the database frozen at {records} records"))?;
+    let next = story.start_controller()?.pid();
+    story.teller.say(&format!("process {next} is to take its place, once the lease of the dead one has ended"))?;
+
+    story.teller.wait("nobody leads, and the hook expires", until_frozen(&client, false)).await?;
+    let took = shown(killed.elapsed());
+    let after = story.teller.wait("waiting for its next record", database::writes_after(&client, records)).await?;
+    story.teller.say(&format!("thawed by the node's agent {took} later, {} records by now", after.records))?;
+
+    story.controller_leads().await?;
+    let is_thawed =
+        |hook: &ExecutionHook| hook.status.as_ref().is_some_and(|status| status.post_action_succeed == Some(true));
+    story.teller.wait("waiting for the hook's record", reached(&client, "killed", is_thawed)).await?;
+    story.teller.say(&format!("process {next} leads, and found the hook expired and thawed"))?;
+    Ok(format!("thawed {took} after the kill, with no controller leading"))
 }
 
 async fn until_frozen(client: &kube::Client, wanted: bool) -> Result<database::Status> {
