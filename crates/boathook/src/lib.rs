@@ -3,6 +3,7 @@
 mod access;
 mod cli;
 mod commands;
+mod demo;
 pub mod embedded;
 mod hooks;
 pub mod log;

@@ -3,9 +3,11 @@
 mod agent;
 mod connection;
 mod controller;
+mod demo;
 mod gates;
 mod hooks;
 mod image;
+mod logbook;
 mod notifiers;
 mod notify;
 mod pages;
@@ -25,6 +27,8 @@ use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Shows the main job on a cluster of its own: a database, its snapshots torn and whole, and the way back
+    Demo(demo::Demo),
     /// Starts a small Kubernetes inside this program, on this machine
     Up(up::Up),
     /// Runs the controllers against the cluster of a kubeconfig
@@ -45,6 +49,9 @@ pub(crate) enum Command {
     Timeline(timeline::Timeline),
     /// The images that pods of the embedded cluster can run
     Image(image::Image),
+    /// A small database for the demo and the documentation: to be frozen, copied and thawed
+    #[command(hide = true)]
+    Logbook(logbook::Logbook),
 }
 
 /// What the parser cannot say by itself: how `notify` is written, by whatever name the program is called.
@@ -54,6 +61,7 @@ pub(crate) fn with_usage(parser: clap::Command, called_as: &str) -> clap::Comman
 
 pub(crate) fn run(command: Command) -> Result<ExitCode> {
     match command {
+        Command::Demo(demo) => demo.run(),
         Command::Up(up) => up.run(),
         Command::Controller(controller) => controller.run(),
         Command::Agent(agent) => agent.run(),
@@ -64,6 +72,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode> {
         Command::Thaw(thaw) => thaw.run(),
         Command::Timeline(timeline) => timeline.run(),
         Command::Image(image) => image.run(),
+        Command::Logbook(logbook) => Ok(logbook.run()),
     }
 }
 

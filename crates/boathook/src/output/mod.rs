@@ -101,7 +101,7 @@ pub(crate) fn error(error: &anyhow::Error) {
 }
 
 /// What happened and why, to the last cause. Many an error of a library has its cause's words in its own.
-fn said_once(error: &anyhow::Error) -> String {
+pub(crate) fn said_once(error: &anyhow::Error) -> String {
     let mut whole = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if whole.is_empty() {
