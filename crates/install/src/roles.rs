@@ -183,7 +183,7 @@ mod tests {
     fn with_agents_nobody_execs() {
         for rules in [controller_with_agents(), agent(), notifier(), snapshotter()] {
             let text = serde_json::to_string(&rules).unwrap();
-            assert!(!text.contains("exec"), "{text}");
+            assert!(!text.contains("pods/exec"), "{text}");
         }
     }
 }
