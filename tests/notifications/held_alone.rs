@@ -57,7 +57,11 @@ pub(crate) async fn a_process_that_is_told_to_stop_releases_what_it_holds(
     let object: PodNotification = ctx.api().get(&name).await?;
     assert_eq!(held(&object), is("False", reason::RELEASED));
     assert_eq!(undone(&object).as_deref(), Some(reason::UNDO_SUCCEEDED));
-    Ok(())
+    // Whoever comes next has nothing to undo, and lets it go.
+    let running = Running::start(&installation, executor).await?;
+    ctx.delete_and_see_gone::<PodNotification>(&name).await?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "ended RELEASE", "thaw"]);
+    running.stop().await
 }
 
 /// It keeps its stream while it is stopped, and the next leader does not wait for that.

@@ -198,3 +198,120 @@ fn words(attempt: &Attempt) -> String {
         None => "it ended with exit code 0".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::place::held::tests::Command;
+
+    const LONG: Duration = Duration::from_secs(60);
+    const SHORT: Duration = Duration::from_millis(20);
+
+    fn lock() -> Held {
+        Held { command: vec!["lock".to_owned()], container_id: "containerd://1".to_owned() }
+    }
+
+    async fn begin(streams: Streams, limit: Duration) -> Result<Session, Attempt> {
+        Session::begin(streams, lock(), &Until::within(limit, Cancel::new())).await
+    }
+
+    /// A command that is ready, and its session.
+    async fn ready() -> (Command, Session) {
+        let (mut command, streams) = Command::new();
+        command.stdout.write_all(b"locking\r\nREADY\r\n").await.unwrap();
+        (command, begin(streams, LONG).await.ok().unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_session_is_open_from_its_ready_until_it_is_released() {
+        let (mut command, session) = ready().await;
+        assert_eq!(session.end(), None);
+        let releasing = session.release(LONG);
+        let ending = async {
+            let mut told = String::new();
+            command.stdin.read_to_string(&mut told).await.unwrap();
+            command.stdout.write_all(b"unlocked\n").await.unwrap();
+            command.exits(0);
+            told
+        };
+        let (end, told) = tokio::join!(releasing, ending);
+        assert_eq!(told, "RELEASE\n");
+        let SessionEnd::Asked { ended, complaint: None } = &end else { panic!("{end:?}") };
+        assert_eq!(
+            (&ended.outcome, ended.exit_code, ended.output.as_str()),
+            (&Outcome::Succeeded, Some(0), "unlocked\n")
+        );
+        assert_eq!(ended.container_id.as_deref(), Some("containerd://1"));
+        assert_eq!(session.end(), Some(end));
+    }
+
+    #[tokio::test]
+    async fn a_command_that_ends_before_it_is_ready_has_failed_however_it_ended() {
+        for code in [0, 3] {
+            let (mut command, streams) = Command::new();
+            command.stderr.write_all(b"READY\n").await.unwrap();
+            command.exits(code);
+            let attempt = begin(streams, LONG).await.err().unwrap();
+            assert_eq!((attempt.exit_code, attempt.output.as_str()), (Some(code), "READY\n"));
+            let Outcome::Failed(failure) = attempt.outcome else { panic!("{:?}", attempt.outcome) };
+            assert_eq!(failure.kind, ErrorType::HandlerFailed);
+            assert!(failure.message.ends_with("before it printed the line READY"), "{}", failure.message);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_command_that_is_not_ready_in_time_is_left() {
+        let (command, streams) = Command::new();
+        let attempt = begin(streams, SHORT).await.err().unwrap();
+        assert!(attempt.process_may_remain);
+        assert!(matches!(attempt.outcome, Outcome::Failed(failure) if failure.kind == ErrorType::HandlerTimeout));
+        command.left().await;
+    }
+
+    #[tokio::test]
+    async fn a_session_that_ends_by_itself_is_lost_and_a_later_release_finds_it_so() {
+        let (command, session) = ready().await;
+        command.exits(3);
+        let end = session.ended().await;
+        assert_eq!(end, SessionEnd::Lost("`lock` ended with exit code 3".to_owned()));
+        assert_eq!(session.release(LONG).await, end);
+        let (command, session) = ready().await;
+        drop(command);
+        let SessionEnd::Lost(how) = session.ended().await else { panic!("it was not lost") };
+        assert!(how.starts_with("the stream of `lock` was lost"), "{how}");
+    }
+
+    #[tokio::test]
+    async fn a_release_that_fails_or_hangs_is_told() {
+        let (mut command, session) = ready().await;
+        let ending = async {
+            let mut told = String::new();
+            command.stdin.read_to_string(&mut told).await.unwrap();
+            command.exits(5);
+        };
+        let (end, ()) = tokio::join!(session.release(LONG), ending);
+        let SessionEnd::Asked { ended, complaint: Some(complaint) } = end else { panic!("{end:?}") };
+        assert!(matches!(ended.outcome, Outcome::Failed(_)) && complaint.contains("exit code 5"), "{complaint}");
+        let (_command, session) = ready().await;
+        let end = session.release(SHORT).await;
+        let SessionEnd::Asked { ended, complaint: Some(complaint) } = end else { panic!("{end:?}") };
+        assert!(ended.process_may_remain && ended.outcome != Outcome::Succeeded);
+        assert!(complaint.contains("RELEASE") && complaint.contains("ProcessMayRemain"), "{complaint}");
+    }
+
+    #[tokio::test]
+    async fn a_session_that_nobody_keeps_is_let_go() {
+        let (command, session) = ready().await;
+        drop(session);
+        command.left().await;
+    }
+
+    #[tokio::test]
+    async fn however_much_it_prints_a_held_command_is_not_held_up() {
+        let (mut command, session) = ready().await;
+        command.stdout.write_all(&vec![b'a'; 1 << 20]).await.unwrap();
+        assert_eq!(session.end(), None);
+    }
+}

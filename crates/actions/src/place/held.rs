@@ -1,6 +1,6 @@
 //! The streams of a command whose session is held, from either place.
 
-use std::pin::Pin;
+use std::{any::Any, pin::Pin};
 
 use bytes::Bytes;
 use futures::{FutureExt, future::BoxFuture};
@@ -90,7 +90,7 @@ pub(crate) struct ApiStreams {
     /// What the status said, while outputs that came before it are still to be read.
     ended: Option<Option<Status>>,
     /// Dropping it closes the connection.
-    _process: AttachedProcess,
+    _connection: Box<dyn Any + Send>,
 }
 
 struct Output {
@@ -129,7 +129,7 @@ impl ApiStreams {
             stderr: Output::of(process.stderr().expect("it was asked for")),
             status: process.take_status().expect("it is taken once").boxed(),
             ended: None,
-            _process: process,
+            _connection: Box::new(process),
         }
     }
 
@@ -161,5 +161,74 @@ impl ApiStreams {
         if self.stdin.write_all(line.as_bytes()).await.is_ok() {
             self.stdin.shutdown().await.ok();
         }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use tokio::{
+        io::{DuplexStream, ReadHalf, SimplexStream, WriteHalf, duplex, simplex},
+        sync::oneshot,
+    };
+
+    use super::*;
+
+    /// The other end of a held command's streams: what the command does.
+    pub(crate) struct Command {
+        pub(crate) stdin: ReadHalf<SimplexStream>,
+        pub(crate) stdout: WriteHalf<SimplexStream>,
+        pub(crate) stderr: WriteHalf<SimplexStream>,
+        status: oneshot::Sender<Status>,
+        /// Ends with the connection.
+        connection: DuplexStream,
+    }
+
+    impl Command {
+        pub(crate) fn new() -> (Self, Streams) {
+            let ((stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr)) =
+                (simplex(1 << 10), simplex(1 << 10), simplex(1 << 10));
+            let ((status, told), (connection, held)) = (oneshot::channel(), duplex(1));
+            let streams = ApiStreams {
+                stdin: Box::pin(to_stdin),
+                stdout: Output::of(from_stdout),
+                stderr: Output::of(from_stderr),
+                status: told.map(Result::ok).boxed(),
+                ended: None,
+                _connection: Box::new(held),
+            };
+            (Self { stdin, stdout, stderr, status, connection }, Streams::Api(streams))
+        }
+
+        pub(crate) fn exits(self, code: i32) {
+            let failure = serde_json::json!({"status": "Failure", "details": {
+                "causes": [{"reason": "ExitCode", "message": code.to_string()}],
+            }});
+            let status = if code == 0 { serde_json::json!({"status": "Success"}) } else { failure };
+            self.status.send(serde_json::from_value(status).unwrap()).unwrap();
+        }
+
+        /// Waits until nobody listens any more.
+        pub(crate) async fn left(mut self) {
+            let mut nothing = [0];
+            assert_eq!(self.connection.read(&mut nothing).await.unwrap(), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_printed_before_the_end_comes_before_it() {
+        let (mut command, mut streams) = Command::new();
+        command.stdout.write_all(b"out").await.unwrap();
+        command.stderr.write_all(b"err").await.unwrap();
+        command.exits(3);
+        assert!(matches!(streams.next().await, Event::Stdout(bytes) if bytes == "out"));
+        assert!(matches!(streams.next().await, Event::Stderr(bytes) if bytes == "err"));
+        assert!(matches!(streams.next().await, Event::Ended(Verdict::Exit(3))));
+    }
+
+    #[test]
+    fn a_command_whose_input_was_closed_may_go_on_and_that_is_said() {
+        let ended = input_closed(Attempt::unknown("it was lost"));
+        assert!(ended.process_may_remain);
+        assert!(matches!(ended.outcome, Outcome::Unknown(failure) if failure.message.contains("ProcessMayRemain")));
     }
 }
