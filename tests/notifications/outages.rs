@@ -27,14 +27,14 @@ use serde_json::json;
 use crate::undo::{freeze, freeze_for};
 
 /// Boathook as it runs with this executor.
-struct Running {
-    controller: Process,
+pub(crate) struct Running {
+    pub(crate) controller: Process,
     /// With the executor `agent`.
-    agent: Option<Process>,
+    pub(crate) agent: Option<Process>,
 }
 
 impl Running {
-    async fn start(installation: &Installation, executor: Executor) -> Result<Self> {
+    pub(crate) async fn start(installation: &Installation, executor: Executor) -> Result<Self> {
         let controller = installation.controller(executor, &[]).await?;
         let agent = match executor {
             Executor::Api => None,
@@ -44,7 +44,7 @@ impl Running {
     }
 
     /// Kills whoever carries notifications out; the other one goes on.
-    async fn kill_executor(self, installation: &Installation) -> Result<Option<Process>> {
+    pub(crate) async fn kill_executor(self, installation: &Installation) -> Result<Option<Process>> {
         match self.agent {
             Some(agent) => {
                 agent.kill().await?;
@@ -59,14 +59,14 @@ impl Running {
     }
 
     /// Starts it again beside what went on.
-    async fn revive(installation: &Installation, left: Option<Process>) -> Result<Self> {
+    pub(crate) async fn revive(installation: &Installation, left: Option<Process>) -> Result<Self> {
         match left {
             Some(controller) => Ok(Self { controller, agent: Some(installation.agent().await?) }),
             None => Self::start(installation, Executor::Api).await,
         }
     }
 
-    async fn stop(self) -> Result<()> {
+    pub(crate) async fn stop(self) -> Result<()> {
         self.controller.stop().await?;
         match self.agent {
             Some(agent) => agent.stop().await,

@@ -7,7 +7,7 @@ use boathook_api::{
 };
 use boathook_decide::{
     Gravity, Leadership,
-    pod_notification::{Decision, Me, Observed, Pod, Progress, Role, SeenPod, decide_gone, needs_pod},
+    pod_notification::{Decision, Me, Observed, Pod, Progress, Role, SeenPod, Sessions, decide_gone, needs_pod},
 };
 
 use super::{Look, ME, THAW_ONLY, at, controller, deeds, ended, failed, pod, reason, status, undone};
@@ -149,8 +149,17 @@ fn a_handler_that_returns_after_its_object_is_gone_is_undone() {
     let look = Look::at_ended(Executor::Api, SUCCEEDED);
     let gone = |run: Progress, undo: Progress, pod: SeenPod| {
         let me = Me { identity: ME, role: THAW_ONLY };
-        let observed =
-            Observed { object: &look.object, me, pod, run, undo, expires: None, room: true, author_checked: true };
+        let observed = Observed {
+            object: &look.object,
+            me,
+            pod,
+            run,
+            undo,
+            sessions: Sessions::default(),
+            expires: None,
+            room: true,
+            author_checked: true,
+        };
         deeds(&decide_gone(&observed, at(60)))
     };
     let there = || SeenPod::There(pod());
