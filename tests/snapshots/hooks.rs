@@ -15,6 +15,7 @@ use boathook_tests::{
         recording::{record, recorder, recorder_on},
     },
     claims::claim,
+    pods::pod,
 };
 use k8s_openapi::api::core::v1::Event;
 use serde_json::{Value, json};
@@ -71,7 +72,7 @@ pub(crate) async fn a_pre_action_that_fails_on_one_of_three_containers_is_taken_
 ) -> Result<()> {
     let pods = run_three(&ctx).await?;
     let fails_on_b = format!("{}; [ $POD != b ] || {{ echo disk is full >&2; exit 7; }}", record("freeze-$POD"));
-    let spec = with(freezing_as("-$POD"), json!({"preAction": shell_within(&fails_on_b, 1)}));
+    let spec = with(freezing_as("-$POD"), json!({"preAction": shell_within(&fails_on_b, 8)}));
     ctx.create_hook("db", all_three(spec)).await?;
     let tried = ctx.tried("db").await?;
     assert_eq!(status(&tried).pre_action_succeed, Some(false));
@@ -123,7 +124,7 @@ pub(crate) async fn a_pre_action_is_tried_again_until_its_time_is_over(ctx: Ctx,
     assert_eq!(ctx.recorded("box").await?, ["freeze", "freeze", "freeze"]);
     ctx.delete_and_see_gone::<ExecutionHook>("late").await?;
 
-    let never = with(with(freezing(), json!({"preAction": shell_within("exit 1", 2)})), mains(["box"]));
+    let never = with(with(freezing(), json!({"preAction": shell_within("exit 1", 5)})), mains(["box"]));
     ctx.create_hook("never", never).await?;
     let thawed = ctx.thawed("never").await?;
     let before = part_of(&thawed, "box")?.pre_action_status.unwrap_or_default();
@@ -142,7 +143,7 @@ pub(crate) async fn without_its_template_a_hook_says_which_to_create(ctx: Ctx, _
 
 pub(crate) async fn without_a_target_a_hook_says_what_to_write(ctx: Ctx, _: Executor) -> Result<()> {
     ctx.run_pod(recorder(&ctx, "box").label("app", "db").build()).await?;
-    ctx.create(&recorder(&ctx, "unready").label("app", "slow").command(["false"]).build()).await?;
+    ctx.create(&pod("waits", "localhost/nowhere:1").label("app", "slow").build()).await?;
     let cases = [
         ("nothing", json!({}), reason::NO_TARGET, vec!["podContainerNamesList", "podSelector"]),
         ("containers", json!({"containerSelector": {"containerName": "main"}}), reason::NO_TARGET, vec!["podSelector"]),
@@ -163,6 +164,12 @@ pub(crate) async fn without_a_target_a_hook_says_what_to_write(ctx: Ctx, _: Exec
         ("labels", json!({"podSelector": {"matchLabels": {"app": "web"}}}), reason::NO_TARGET, vec!["podSelector"]),
         (
             "not-running",
+            json!({"podSelector": {"matchLabels": {"app": "slow"}}}),
+            reason::POD_NOT_RUNNING,
+            vec!["`waits`", "Running"],
+        ),
+        (
+            "not-ready",
             json!({"podSelector": {"matchLabels": {"app": "slow"}}, "policy": "ExecuteOnce"}),
             reason::POD_NOT_RUNNING,
             vec!["Ready"],
