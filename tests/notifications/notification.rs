@@ -10,6 +10,7 @@ use boathook_api::{
 use boathook_tests::{
     Ctx, DEADLINE,
     boathook::{
+        conditions,
         notifications::{state, status},
         recording::{record, recorder},
     },
@@ -52,9 +53,7 @@ fn counts(object: &Notification) -> (i32, i32) {
 
 /// Status and reason of the condition of this type.
 fn condition_of(object: &Notification, kind: &str) -> Option<(String, String)> {
-    let conditions = object.status.iter().flat_map(|status| &status.conditions);
-    let mut found = conditions.filter(|condition| condition.type_ == kind);
-    found.next().map(|condition| (condition.status.clone(), condition.reason.clone()))
+    conditions::said(&object.status.as_ref()?.conditions, kind)
 }
 
 fn is_complete(object: &Notification) -> bool {

@@ -5,6 +5,9 @@
 
 pub mod accounts;
 pub mod api_relay;
+pub mod application_snapshots;
+pub mod conditions;
+pub mod execution_hooks;
 pub mod host;
 pub mod installation;
 pub mod log;
