@@ -52,6 +52,7 @@ pub(super) async fn act(
             Effect::DeleteSnapshot { name, uid } => {
                 writes::delete::<VolumeSnapshot>(client, &namespace, &name, &uid).await?;
             }
+            Effect::SetOwner(owner) => object = writes::set_owner(client, &object, *owner).await?,
             Effect::MarkSnapshot { name, hooks, consistency } => {
                 let consistency = match consistency {
                     Consistency::Application => "Application",

@@ -7,7 +7,7 @@ use boathook_api::{
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::{Decision, Effect, Observed, has_finalizer, hooks, is_made_by_others};
+use super::{Decision, Effect, Observed, has_finalizer, hooks, is_made_by_others, made};
 use crate::{
     About, Gravity, Report,
     conditions::{self, Saying},
@@ -135,6 +135,7 @@ fn let_go(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Vec<Ef
         uid: hook.uid().unwrap_or_default(),
     };
     let mut effects: Vec<_> = there.map(delete).collect();
+    effects.extend(made::owner(observed, status).map(|owner| Effect::SetOwner(Box::new(owner))));
     if has_finalizer(observed.object) {
         effects.push(Effect::RemoveFinalizer);
     }
