@@ -1,7 +1,7 @@
 //! ExecutionHook, decision by decision.
 
 mod acceptance;
-mod children;
+pub(crate) mod children;
 mod freezing;
 mod targets;
 mod thawing;
@@ -20,26 +20,26 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-const ME: &str = "me";
+pub(crate) const ME: &str = "me";
 
 /// One look at a hook, and the world around it.
-struct Look {
-    object: ExecutionHook,
-    leadership: Leadership,
-    template: Option<ExecutionHookTemplate>,
-    pods: Vec<Pod>,
-    author_checked: bool,
-    children: Vec<PodNotification>,
+pub(crate) struct Look {
+    pub(crate) object: ExecutionHook,
+    pub(crate) leadership: Leadership,
+    pub(crate) template: Option<ExecutionHookTemplate>,
+    pub(crate) pods: Vec<Pod>,
+    pub(crate) author_checked: bool,
+    pub(crate) children: Vec<PodNotification>,
     /// Seconds since the hook was created.
-    now: i64,
+    pub(crate) now: i64,
 }
 
-fn at(seconds: i64) -> Timestamp {
+pub(crate) fn at(seconds: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH + SignedDuration::from_secs(1_000 + seconds)
 }
 
 /// A pod `db-0`, `db-1`... with the containers `main` and `side`; `main` declares `quiesce` and `unquiesce`.
-fn pod(number: i64) -> Pod {
+pub(crate) fn pod(number: i64) -> Pod {
     let text = "[{name: quiesce, handler: {exec: {command: [q]}}}, {name: unquiesce, handler: {exec: {command: [u]}}}]";
     let annotations = [("notifiers.boathook.dev/main".to_owned(), text.to_owned())].into();
     let containers: Vec<_> = ["main", "side"].map(str::to_owned).into();
@@ -55,7 +55,7 @@ fn pod(number: i64) -> Pod {
     }
 }
 
-fn template(spec: Value) -> ExecutionHookTemplate {
+pub(crate) fn template(spec: Value) -> ExecutionHookTemplate {
     ExecutionHookTemplate::new("mysql", serde_json::from_value(spec).expect("it is a spec"))
 }
 
@@ -126,7 +126,7 @@ impl Look {
     }
 
     /// The next look, after everything that is decided here was done.
-    fn done(mut self) -> Self {
+    pub(crate) fn done(mut self) -> Self {
         for effect in self.decide().effects {
             match effect {
                 Effect::AddFinalizer => self.object.finalizers_mut().push(THAW_FINALIZER.to_owned()),
