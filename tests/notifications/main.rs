@@ -1,6 +1,7 @@
 //! Notifications on the cluster that the environment chooses, with both executors. See `boathook_tests::boathook`.
 
 mod access;
+mod authors;
 mod declarations;
 mod endings;
 mod faults;
@@ -58,7 +59,10 @@ fn main() -> ExitCode {
         undo::what_is_revoked_before_it_is_claimed_never_runs,
         undo::a_finished_notification_goes_when_its_time_is_over,
     ];
-    let only_api = common![handlers::a_signal_needs_the_agent];
+    let only_api = common![
+        authors::who_may_not_run_commands_writes_none_into_hooks_and_templates,
+        handlers::a_signal_needs_the_agent,
+    ];
     let only_agent = common![
         handlers::a_process_without_a_shell_reloads_on_a_signal,
         handlers::a_signal_that_would_kill_or_be_lost_is_not_sent,
@@ -71,7 +75,10 @@ fn main() -> ExitCode {
         outages::a_process_that_is_told_to_stop_lets_its_handlers_end,
         outages::with_the_gate_off_nothing_runs_but_what_is_owed_is_undone,
     ];
-    let only_api_alone = alone![outages::a_leader_that_was_stopped_past_its_lease_runs_nothing_twice];
+    let only_api_alone = alone![
+        authors::with_boathook_down_no_command_is_written_and_every_thaw_can_be_asked_for,
+        outages::a_leader_that_was_stopped_past_its_lease_runs_nothing_twice,
+    ];
     let only_agent_alone = alone![
         outages::an_agent_undoes_on_time_while_the_api_server_is_gone,
         outages::an_agent_that_was_killed_undoes_without_an_api_server_too,

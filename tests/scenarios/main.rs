@@ -10,6 +10,7 @@ mod endings;
 mod exec;
 mod images;
 mod kube_runtime;
+mod logbook;
 mod malformed;
 mod notification_rules;
 mod pods;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         exec::a_stream_cut_in_the_middle_has_no_status,
         images::an_image_without_a_shell_runs_and_is_executed_in,
         kube_runtime::a_watcher_goes_on_where_its_connection_was_cut,
+        logbook::a_copy_under_load_is_torn_and_one_of_a_frozen_book_is_whole,
         malformed::malformed_requests_are_refused_in_kubernetes_words,
         malformed::objects_too_large_or_too_deep_are_refused,
         malformed::who_cannot_be_known_is_refused,

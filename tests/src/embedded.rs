@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use boathook::embedded::{self, Options};
 use kube::{Client, config::Kubeconfig};
 
-use crate::images::lantern_archive;
+use crate::images::archives;
 
 /// Runs while it lives; [`Embedded::stop`] also removes its folder.
 pub struct Embedded {
@@ -15,7 +15,7 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Starts it with the image of this `lantern`.
+    /// Starts it with the images of this `lantern` and of the logbook beside it.
     pub async fn start(lantern: &Path) -> Result<Self> {
         // A process id may come again after a run that was killed.
         let dir = std::env::temp_dir().join(format!("boathook-scenarios-{}", std::process::id()));
@@ -23,9 +23,11 @@ impl Embedded {
             std::fs::remove_dir_all(&dir).context("failed to remove what an earlier run left")?;
         }
         std::fs::create_dir_all(&dir).with_context(|| format!("failed to make `{}`", dir.display()))?;
-        let archive = dir.join("lantern.tar");
-        std::fs::write(&archive, lantern_archive(lantern)?).context("failed to write an image")?;
-        embedded::load_images(Some(dir.clone()), &archive)?;
+        for contents in archives(lantern)? {
+            let archive = dir.join("image.tar");
+            std::fs::write(&archive, contents).context("failed to write an image")?;
+            embedded::load_images(Some(dir.clone()), &archive)?;
+        }
         let options = Options { data_dir: Some(dir.clone()), ..Options::default() };
         let cluster = embedded::Embedded::start(options).await.context("failed to start the embedded cluster")?;
         Ok(Self { cluster, dir })

@@ -15,6 +15,7 @@ pub mod differential;
 pub mod embedded;
 pub mod exec;
 pub mod images;
+pub mod logbook;
 pub mod logs;
 pub mod namespace;
 pub mod node;

@@ -16,6 +16,7 @@ pub mod outcome;
 pub mod pod;
 pub mod pod_notification;
 pub mod signal;
+pub mod snapshot_mark;
 pub mod volume_snapshot;
 pub mod words;
 

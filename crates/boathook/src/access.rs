@@ -1,7 +1,8 @@
 //! What the API server refused, in words that say which right is missing or what is not there.
 
 use anyhow::{Error, anyhow};
-use boathook_install::roles::NOTIFIER;
+use boathook_api::words::GROUP;
+use boathook_install::roles::{NOTIFIER, SNAPSHOTTER};
 
 use crate::pods::Scope;
 
@@ -10,7 +11,7 @@ use crate::pods::Scope;
 pub(crate) struct Attempt<'a> {
     pub(crate) verb: &'static str,
     /// As a Role names it: with its group, if it is none of core's.
-    pub(crate) resource: &'static str,
+    pub(crate) resource: &'a str,
     pub(crate) scope: &'a Scope,
 }
 
@@ -25,14 +26,23 @@ pub(crate) fn explained(error: kube::Error, attempt: Attempt<'_>) -> Error {
     };
     match error {
         kube::Error::Api(status) if status.code == 403 => anyhow!(
-            "the right to {verb} {resource} {place} is missing (ClusterRole `{NOTIFIER}` has it): {}",
+            "the right to {verb} {resource} {place} is missing (ClusterRole `{}` has it): {}",
+            role_for(resource),
             status.message
         ),
-        kube::Error::Api(status) if status.code == 404 && resource == POD_NOTIFICATIONS => {
-            anyhow!("the cluster does not know {POD_NOTIFICATIONS}: kubectl apply --server-side -f deploy/crds")
+        kube::Error::Api(status) if status.code == 404 && resource.ends_with(GROUP) => {
+            anyhow!("the cluster does not know {resource}: kubectl apply --server-side -f deploy/crds")
         }
         kube::Error::Api(status) => anyhow!("failed to {verb} {resource} {place}: {}", status.message),
         other => Error::new(other).context(format!("failed to {verb} {resource} {place}")),
+    }
+}
+
+/// The role of people who do such things.
+fn role_for(resource: &str) -> &'static str {
+    match resource {
+        POD_NOTIFICATIONS | "pods" => NOTIFIER,
+        _ => SNAPSHOTTER,
     }
 }
 
@@ -58,6 +68,7 @@ mod tests {
         let told = refusal(403, "pods");
         let wanted = "the right to list pods in namespace `sea` is missing (ClusterRole `boathook-notifier` has it): ";
         assert_eq!(told, format!("{wanted}User \"jane\" cannot"));
+        assert!(refusal(403, "executionhooks.boathook.dev").contains("`boathook-snapshotter`"));
         assert!(refusal(404, POD_NOTIFICATIONS).contains("deploy/crds"));
         assert_eq!(refusal(500, "pods"), "failed to list pods in namespace `sea`: User \"jane\" cannot");
     }

@@ -3,11 +3,20 @@
 mod access;
 mod cli;
 mod commands;
+mod demo;
 pub mod embedded;
+mod hooks;
 pub mod log;
+mod mirror;
 mod notifiers;
 mod notify;
+mod objects;
 mod output;
 mod pods;
+mod snapshot;
+mod subject;
+mod thaw;
+mod timeline;
+mod waiting;
 
 pub use cli::main;

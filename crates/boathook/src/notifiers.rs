@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use anyhow::Result;
 use boathook_api::{
-    HttpGetAction, Notifier, Probe, TcpSocketAction,
+    Notifier, Probe,
     action::{Deed, ValidAction},
 };
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::Client;
 use serde_json::{Value, json};
 
 use crate::{
     output::{
         self, Screen,
+        action::deed_text,
         duration::shown,
         format::Format,
         plain::{command, cut, one_line},
@@ -110,15 +110,6 @@ impl Notifiers {
     }
 }
 
-fn deed_text(deed: &Deed) -> String {
-    match deed {
-        Deed::Exec(exec) => command(&exec.command),
-        Deed::Signal(signal) => format!("signal {signal}"),
-        Deed::HttpGet(get) => get_text(get),
-        Deed::TcpSocket(socket) => socket_text(socket),
-    }
-}
-
 /// In the words of `kubectl describe`.
 fn probe_text(probe: &Probe) -> String {
     match probe.action() {
@@ -126,23 +117,6 @@ fn probe_text(probe: &Probe) -> String {
         Ok(ValidAction { deed, .. }) => deed_text(&deed),
         // It was valid when it was read.
         Err(wrong) => wrong,
-    }
-}
-
-fn get_text(get: &HttpGetAction) -> String {
-    let host = get.host.as_deref().unwrap_or_default();
-    let path = get.path.as_deref().unwrap_or("/");
-    one_line(&format!("http-get {host}:{}{path}", port_text(&get.port)))
-}
-
-fn socket_text(socket: &TcpSocketAction) -> String {
-    one_line(&format!("tcp-socket {}:{}", socket.host.as_deref().unwrap_or_default(), port_text(&socket.port)))
-}
-
-fn port_text(port: &IntOrString) -> String {
-    match port {
-        IntOrString::Int(number) => number.to_string(),
-        IntOrString::String(name) => name.clone(),
     }
 }
 

@@ -1,19 +1,11 @@
 //! The pods that a person means: found by name, by label, by node.
 
-use std::time::Duration;
-
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use boathook_api::{Declarations, Mistake};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 
-use crate::access::{Attempt, explained};
-
-/// Of one page of a list: as kubectl asks for.
-const PAGE: u32 = 500;
-
-/// How long the API server may take to answer one request.
-const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
+use crate::objects;
 
 /// Where to look.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,40 +102,20 @@ impl From<Pod> for FoundPod {
 
 /// The pods, in the order of their namespaces and names. A named one that is not there is an error.
 pub(crate) async fn find(client: &Client, scope: &Scope, choice: &Choice) -> Result<Vec<FoundPod>> {
-    let api: Api<Pod> = scope.api(client);
     match choice {
         Choice::Named(name) => {
-            let attempt = Attempt { verb: "get", resource: "pods", scope };
-            let found = in_time(api.get_opt(name)).await?.map_err(|error| explained(error, attempt))?;
+            let found = objects::find::<Pod>(client, scope, name).await?;
             let pod = found.ok_or_else(|| anyhow!("there is no pod `{name}` {}", scope.place()))?;
             Ok(vec![pod.into()])
         }
         Choice::Matching { labels, node } => {
-            let mut params = ListParams::default().limit(PAGE);
+            let mut params = ListParams::default();
             params.label_selector.clone_from(labels);
             params.field_selector = node.as_ref().map(|node| format!("spec.nodeName={node}"));
-            let mut found: Vec<FoundPod> = list(&api, params, scope).await?;
-            found.sort_by(|one, other| (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name)));
-            Ok(found)
+            let found: Vec<Pod> = objects::list(client, scope, params).await?;
+            Ok(found.into_iter().map(FoundPod::from).collect())
         }
     }
-}
-
-async fn list(api: &Api<Pod>, mut params: ListParams, scope: &Scope) -> Result<Vec<FoundPod>> {
-    let mut found = Vec::new();
-    loop {
-        let attempt = Attempt { verb: "list", resource: "pods", scope };
-        let page = in_time(api.list(&params)).await?.map_err(|error| explained(error, attempt))?;
-        let next = page.metadata.continue_.filter(|token| !token.is_empty());
-        found.extend(page.items.into_iter().map(FoundPod::from));
-        let Some(token) = next else { return Ok(found) };
-        params.continue_token = Some(token);
-    }
-}
-
-async fn in_time<T>(request: impl Future<Output = T>) -> Result<T> {
-    let answer = tokio::time::timeout(ANSWER_DEADLINE, request).await;
-    answer.with_context(|| format!("the API server did not answer within {ANSWER_DEADLINE:?}"))
 }
 
 #[cfg(test)]

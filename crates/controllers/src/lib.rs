@@ -1,6 +1,7 @@
 //! The controllers: a folder per kind. Each observes, lets `boathook_decide` decide, and acts.
 
 pub mod application_snapshot;
+mod author_check;
 pub mod execution_hook;
 pub mod notification;
 mod owner;

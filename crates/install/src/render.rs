@@ -53,6 +53,11 @@ pub fn manifests() -> Vec<Manifest> {
             "For people who notify pods: bind it to them in their namespaces.",
             &[document(&roles::cluster_role(roles::NOTIFIER, roles::notifier()))],
         ),
+        manifest(
+            "rbac/snapshotter.yaml",
+            "For people who take snapshots: bind it to them in their namespaces.",
+            &[document(&roles::cluster_role(roles::SNAPSHOTTER, roles::snapshotter()))],
+        ),
     ];
     crds.chain(others).collect()
 }

@@ -1,7 +1,7 @@
 //! Who may do what, listed by hand: what is granted here is what is used, no more.
 //!
 //! Nobody but Boathook should be granted `podnotifications/status`: what an undo runs is recorded there, so to write it
-//! is to run commands.
+//! is to run commands; likewise `executionhooks/status`.
 
 use boathook_api::words::{self, GROUP};
 use k8s_openapi::api::{
@@ -23,6 +23,9 @@ pub const AGENT: &str = "boathook-agent";
 
 /// People who notify pods.
 pub const NOTIFIER: &str = "boathook-notifier";
+
+/// People who take snapshots.
+pub const SNAPSHOTTER: &str = "boathook-snapshotter";
 
 /// The lease, in Boathook's own namespace.
 pub const LEASE: &str = "boathook-lease";
@@ -56,7 +59,9 @@ pub fn controller_with_agents() -> Vec<PolicyRule> {
         // Whether a pod that is gone has really ended.
         rule("", &["nodes"], &["get"]),
         events(),
-        // Whether the author of an inline action may exec, and who we are.
+        // What the admission of a marked VolumeSnapshot asks for, and takes back when nobody waits for it any more.
+        rule(GROUP, &["applicationsnapshots"], &["create", "delete"]),
+        // Whether an author has the rights that an object stands for, and who we are.
         rule("authorization.k8s.io", &["subjectaccessreviews"], &["create"]),
         rule("authentication.k8s.io", &["selfsubjectreviews"], &["create"]),
         rule("admissionregistration.k8s.io", &["validatingwebhookconfigurations"], &["create"]),
@@ -84,6 +89,20 @@ pub fn agent() -> Vec<PolicyRule> {
 pub fn notifier() -> Vec<PolicyRule> {
     let verbs = ["create", "delete", "get", "list", "patch", "watch"];
     vec![rule(GROUP, &["notifications", "podnotifications"], &verbs), rule("", &["pods"], &["get", "list"])]
+}
+
+/// For people, bound in a namespace or in all: to take snapshots with the hooks that templates describe, and to thaw.
+/// Templates and hooks with commands of their own need `pods/exec` besides, and templates the right to create them.
+pub fn snapshotter() -> Vec<PolicyRule> {
+    let read = ["get", "list", "watch"];
+    let all = ["create", "delete", "get", "list", "watch"];
+    vec![
+        rule(GROUP, &["applicationsnapshots"], &all),
+        rule(GROUP, &["executionhooks"], &["create", "delete", "get", "list", "patch", "watch"]),
+        rule(GROUP, &["executionhooktemplates", "podnotifications"], &read),
+        rule("snapshot.storage.k8s.io", &["volumesnapshots"], &read),
+        rule("", &["persistentvolumeclaims", "pods"], &read),
+    ]
 }
 
 /// The rules about the lease, in Boathook's own namespace.
@@ -156,7 +175,7 @@ mod tests {
 
     #[test]
     fn nothing_is_granted_by_a_star_and_secrets_are_nobodys_business() {
-        for rules in [controller(), controller_with_agents(), agent(), notifier(), lease()] {
+        for rules in [controller(), controller_with_agents(), agent(), notifier(), snapshotter(), lease()] {
             let text = serde_json::to_string(&rules).unwrap();
             assert!(!text.contains('*') && !text.contains("secrets"), "{text}");
         }
@@ -164,9 +183,9 @@ mod tests {
 
     #[test]
     fn with_agents_nobody_execs() {
-        for rules in [controller_with_agents(), agent(), notifier()] {
+        for rules in [controller_with_agents(), agent(), notifier(), snapshotter()] {
             let text = serde_json::to_string(&rules).unwrap();
-            assert!(!text.contains("exec"), "{text}");
+            assert!(!text.contains("/exec"), "{text}");
         }
     }
 }

@@ -7,7 +7,7 @@
 //! The annotations of a pod change by an update of the pod and of `pods/status`, and by the annotations of the Binding
 //! that assigns it to a node; other subresources keep the metadata, but are watched likewise: it costs nothing.
 
-use boathook_api::words::{GROUP, NOTIFIERS_PREFIX};
+use boathook_api::words::{EXECUTION_HOOK_INFOS, EXECUTION_HOOK_TEMPLATE_LABEL, GROUP, NOTIFIERS_PREFIX};
 use k8s_openapi::{
     api::admissionregistration::v1::{
         MatchCondition, RuleWithOperations, ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -19,8 +19,8 @@ use kube::api::ObjectMeta;
 /// The configuration's name.
 pub const NAME: &str = "boathook";
 
-/// Where the author of an inline action or undo is checked.
-pub const INLINE_ACTIONS: &str = "/inline-actions";
+/// Where the authors of commands, and of what runs commands, are checked.
+pub const AUTHORS: &str = "/authors";
 
 /// Where the declarations of a new pod are validated.
 pub const POD_DECLARATIONS: &str = "/pod-declarations";
@@ -28,8 +28,14 @@ pub const POD_DECLARATIONS: &str = "/pod-declarations";
 /// Where changes of declarations are refused.
 pub const DECLARATION_CHANGES: &str = "/declaration-changes";
 
+/// Where a marked VolumeSnapshot waits until the application is frozen.
+pub const VOLUME_SNAPSHOTS: &str = "/volume-snapshots";
+
 /// How long the API server waits. The server gives up earlier, in its own words.
 const TIMEOUT_SECONDS: i32 = 10;
+
+/// Hooks take their time: as long as Kubernetes lets a webhook have.
+const HOLD_SECONDS: i32 = 30;
 
 /// What becomes of a request when the webhook cannot be asked.
 #[derive(Clone, Copy)]
@@ -63,46 +69,80 @@ pub fn configuration(reach: impl Fn(&str) -> WebhookClientConfig) -> ValidatingW
     let webhooks = vec![
         webhook(
             "inline-actions",
-            INLINE_ACTIONS,
-            rule("CREATE", GROUP, &["podnotifications"]),
+            AUTHORS,
+            rule(&["CREATE"], GROUP, &["podnotifications"]),
             condition(
                 "has-an-action",
                 "has(object.spec.action) || (has(object.spec.undo) && has(object.spec.undo.action))",
             ),
             WithoutAnswer::Refuse,
         ),
+        // Its actions never change, and a thaw asks nobody.
+        webhook(
+            "hook-actions",
+            AUTHORS,
+            rule(&["CREATE"], GROUP, &["executionhooks"]),
+            condition("has-an-action", "has(object.spec.preAction) || has(object.spec.postAction)"),
+            WithoutAnswer::Refuse,
+        ),
+        webhook(
+            "template-actions",
+            AUTHORS,
+            rule(&["CREATE", "UPDATE"], GROUP, &["executionhooktemplates"]),
+            condition("changes-an-action", &changes_an_action()),
+            WithoutAnswer::Refuse,
+        ),
+        webhook(
+            "snapshot-hooks",
+            AUTHORS,
+            rule(&["CREATE"], GROUP, &["applicationsnapshots"]),
+            condition("has-hooks", "has(object.spec.executionHookInfos) && object.spec.executionHookInfos.size() > 0"),
+            WithoutAnswer::Refuse,
+        ),
         webhook(
             "pod-declarations",
             POD_DECLARATIONS,
-            rule("CREATE", "", &["pods"]),
+            rule(&["CREATE"], "", &["pods"]),
             condition("declares", &declares("object")),
             WithoutAnswer::LetThrough,
         ),
         webhook(
             "declaration-changes",
             DECLARATION_CHANGES,
-            rule("UPDATE", "", &["pods", "pods/*"]),
+            rule(&["UPDATE"], "", &["pods", "pods/*"]),
             condition("changes-a-declaration", &changes_a_declaration()),
             WithoutAnswer::Refuse,
         ),
         webhook(
             "declarations-by-binding",
             DECLARATION_CHANGES,
-            rule("CREATE", "", &["bindings", "pods/binding"]),
+            rule(&["CREATE"], "", &["bindings", "pods/binding"]),
             condition("declares", &declares("object")),
             WithoutAnswer::Refuse,
         ),
+        ValidatingWebhook {
+            side_effects: "NoneOnDryRun".to_owned(),
+            timeout_seconds: Some(HOLD_SECONDS),
+            ..webhook(
+                "volume-snapshots",
+                VOLUME_SNAPSHOTS,
+                rule(&["CREATE"], "snapshot.storage.k8s.io", &["volumesnapshots"]),
+                condition("asks-for-hooks", &asks_for_hooks()),
+                WithoutAnswer::Refuse,
+            )
+        },
     ];
     let metadata = ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() };
     ValidatingWebhookConfiguration { metadata, webhooks: Some(webhooks) }
 }
 
-fn rule(operation: &str, group: &str, resources: &[&str]) -> RuleWithOperations {
+fn rule(operations: &[&str], group: &str, resources: &[&str]) -> RuleWithOperations {
+    let owned = |texts: &[&str]| Some(texts.iter().map(|text| (*text).to_owned()).collect());
     RuleWithOperations {
-        operations: Some(vec![operation.to_owned()]),
+        operations: owned(operations),
         api_groups: Some(vec![group.to_owned()]),
         api_versions: Some(vec!["*".to_owned()]),
-        resources: Some(resources.iter().map(|resource| (*resource).to_owned()).collect()),
+        resources: owned(resources),
         scope: Some("Namespaced".to_owned()),
     }
 }
@@ -127,6 +167,25 @@ fn changes_a_declaration() -> String {
         )
     };
     format!("{} || {}", lacks("object", "oldObject"), lacks("oldObject", "object"))
+}
+
+/// Whether a template is new, or one of its actions is.
+fn changes_an_action() -> String {
+    let changes = |action: &str| {
+        let (new, old) = (format!("object.spec.{action}"), format!("oldObject.spec.{action}"));
+        format!("has({new}) && (!has({old}) || {new} != {old})")
+    };
+    format!("request.operation == 'CREATE' || {} || {}", changes("preAction"), changes("postAction"))
+}
+
+/// Whether a VolumeSnapshot of a claim is marked.
+fn asks_for_hooks() -> String {
+    let has = |map: &str, key: &str| format!("(has(object.metadata.{map}) && '{key}' in object.metadata.{map})");
+    format!(
+        "has(object.spec.source.persistentVolumeClaimName) && ({} || {})",
+        has("annotations", EXECUTION_HOOK_INFOS),
+        has("labels", EXECUTION_HOOK_TEMPLATE_LABEL)
+    )
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub mod installation;
 pub mod log;
 pub mod node;
 pub mod notifications;
+pub mod people;
 pub mod phases;
 pub mod process;
 pub mod recording;

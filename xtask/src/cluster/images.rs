@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `localhost/busybox:1` | a shell and the usual tools, one static program |
 //! | `localhost/distroless:2` | one static program (`e2e/images/lantern.rs`) and nothing else |
-//! | `localhost/pause:1` | the same, as the container that holds a pod's namespaces |
+//! | `localhost/logbook:1` | likewise, the database that is frozen and snapshotted (`crates/logbook`) |
+//! | `localhost/pause:1` | that of `distroless:2`, as the container that holds a pod's namespaces |
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -59,16 +60,18 @@ pub(super) fn save(layout: &Layout, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-const NAMES: [&str; 3] = ["localhost/busybox:1", "localhost/distroless:2", "localhost/pause:1"];
+const NAMES: [&str; 4] = ["localhost/busybox:1", "localhost/distroless:2", "localhost/pause:1", "localhost/logbook:1"];
 
-/// The images; `work` is where a program may be built.
-fn make(layout: &Layout, work: &Path) -> Result<[Image; 3]> {
-    let lantern = lantern(layout, work)?;
+/// The images; `work` is where programs may be built.
+fn make(layout: &Layout, work: &Path) -> Result<[Image; 4]> {
+    let [lantern, logbook] = [lantern(layout, work)?, logbook(layout, work)?];
     let distroless = layer(|tar| file(tar, "lantern", &lantern, 0o755))?;
+    let with_logbook = layer(|tar| file(tar, "logbook", &logbook, 0o755))?;
     Ok([
         Image { name: NAMES[0], layer: busybox()?, command: &["/bin/sh"] },
         Image { name: NAMES[1], layer: distroless.clone(), command: &["/lantern"] },
         Image { name: NAMES[2], layer: distroless, command: &["/lantern"] },
+        Image { name: NAMES[3], layer: with_logbook, command: &["/logbook"] },
     ])
 }
 
@@ -82,24 +85,40 @@ pub(super) fn ctr(layout: &Layout) -> Command {
     ctr
 }
 
-/// The program of the image without a shell, built by the toolchain that is here anyway.
+/// The program of the image without a shell.
 fn lantern(layout: &Layout, work: &Path) -> Result<Vec<u8>> {
-    let source = layout.sources.join("images/lantern.rs");
-    let program = work.join("lantern");
+    program(layout, work, "lantern", &[])
+}
+
+/// The database, whose library is a crate of its own.
+fn logbook(layout: &Layout, work: &Path) -> Result<Vec<u8>> {
+    const LIBRARY: &str = "boathook_logbook";
+    let library = work.join("libboathook_logbook.rlib");
+    let source = layout.sources.join("../crates/logbook/src/lib.rs");
+    let as_library = ["--crate-type", "lib", "--crate-name", LIBRARY];
+    rustc(layout, &source, &library, &as_library)?;
+    let extern_library = format!("{LIBRARY}={}", library.display());
+    let built = program(layout, work, "logbook", &["--extern", &extern_library])?;
+    std::fs::remove_file(&library).with_context(|| format!("failed to remove `{}`", library.display()))?;
+    Ok(built)
+}
+
+/// A program of `e2e/images`, in memory.
+fn program(layout: &Layout, work: &Path, name: &str, more: &[&str]) -> Result<Vec<u8>> {
+    let (source, program) = (layout.sources.join("images").join(name).with_extension("rs"), work.join(name));
+    rustc(layout, &source, &program, &[&["-C", "strip=symbols"], more].concat())?;
+    let built = std::fs::read(&program).with_context(|| format!("failed to read `{}`", program.display()))?;
+    std::fs::remove_file(&program).with_context(|| format!("failed to remove `{}`", program.display()))?;
+    Ok(built)
+}
+
+/// Builds something static, with the toolchain that is here anyway.
+fn rustc(layout: &Layout, source: &Path, to: &Path, more: &[&str]) -> Result<()> {
     let output = Command::new("rustc")
-        .args([
-            "--edition",
-            "2024",
-            "-O",
-            "-C",
-            "target-feature=+crt-static",
-            "-C",
-            "panic=abort",
-            "-C",
-            "strip=symbols",
-        ])
+        .args(["--edition", "2024", "-O", "-C", "target-feature=+crt-static", "-C", "panic=abort"])
+        .args(more)
         .arg("-o")
-        .args([&program, &source])
+        .args([to, source])
         // The toolchain is the one that the checkout pins.
         .current_dir(&layout.sources)
         .output()
@@ -107,9 +126,7 @@ fn lantern(layout: &Layout, work: &Path) -> Result<Vec<u8>> {
     if !output.status.success() {
         bail!("failed to build `{}`:\n{}", source.display(), String::from_utf8_lossy(&output.stderr));
     }
-    let built = std::fs::read(&program).with_context(|| format!("failed to read `{}`", program.display()))?;
-    std::fs::remove_file(&program).with_context(|| format!("failed to remove `{}`", program.display()))?;
-    Ok(built)
+    Ok(())
 }
 
 fn busybox() -> Result<Vec<u8>> {

@@ -3,22 +3,32 @@
 mod agent;
 mod connection;
 mod controller;
+mod demo;
 mod gates;
+mod hooks;
 mod image;
+mod logbook;
 mod notifiers;
 mod notify;
 mod pages;
 mod scope;
+mod selector;
 mod signals;
+mod snapshot;
+mod target;
+mod thaw;
+mod timeline;
 mod up;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Shows the main job on a cluster of its own: a database, its snapshots torn and whole, and the way back
+    Demo(demo::Demo),
     /// Starts a small Kubernetes inside this program, on this machine
     Up(up::Up),
     /// Runs the controllers against the cluster of a kubeconfig
@@ -29,8 +39,19 @@ pub(crate) enum Command {
     Notify(notify::Notify),
     /// Lists what pods declare that they can be told
     Notifiers(notifiers::Notifiers),
+    /// Application-consistent snapshots: freeze, cut, and always thaw
+    Snapshot(snapshot::Snapshot),
+    /// Execution hooks: what is frozen, and what became of it
+    Hooks(hooks::Hooks),
+    /// Asks hooks for their thaw now, and says how it went
+    Thaw(thaw::Thaw),
+    /// Draws who was frozen from when to when, and when the cut was
+    Timeline(timeline::Timeline),
     /// The images that pods of the embedded cluster can run
     Image(image::Image),
+    /// A small database for the demo and the documentation: to be frozen, copied and thawed
+    #[command(hide = true)]
+    Logbook(logbook::Logbook),
 }
 
 /// What the parser cannot say by itself: how `notify` is written, by whatever name the program is called.
@@ -40,11 +61,28 @@ pub(crate) fn with_usage(parser: clap::Command, called_as: &str) -> clap::Comman
 
 pub(crate) fn run(command: Command) -> Result<ExitCode> {
     match command {
+        Command::Demo(demo) => demo.run(),
         Command::Up(up) => up.run(),
         Command::Controller(controller) => controller.run(),
         Command::Agent(agent) => agent.run(),
         Command::Notify(notify) => notify.run(),
         Command::Notifiers(notifiers) => notifiers.run(),
+        Command::Snapshot(snapshot) => snapshot.run(),
+        Command::Hooks(hooks) => hooks.run(),
+        Command::Thaw(thaw) => thaw.run(),
+        Command::Timeline(timeline) => timeline.run(),
         Command::Image(image) => image.run(),
+        Command::Logbook(logbook) => Ok(logbook.run()),
     }
+}
+
+/// Runs what a command does to its end. It mostly waits: one thread is enough.
+fn block_on(work: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("failed to start")?.block_on(work)
+}
+
+/// What the parser cannot say by itself, in its manner and with its exit code.
+fn usage_error(message: &str) -> ! {
+    clap::Error::raw(clap::error::ErrorKind::ArgumentConflict, format!("{message}\n")).exit()
 }

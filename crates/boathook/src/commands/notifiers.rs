@@ -2,10 +2,13 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 
-use super::scope::{Shape, Where, pod_name};
+use super::{
+    block_on,
+    scope::{Shape, Where, pod_name},
+};
 use crate::{notifiers, pods::Choice};
 
 #[derive(Args)]
@@ -24,8 +27,7 @@ pub(crate) struct Notifiers {
 
 impl Notifiers {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.context("failed to start")?.block_on(self.list())
+        block_on(self.list())
     }
 
     async fn list(self) -> Result<ExitCode> {

@@ -1,12 +1,16 @@
 //! `boathook notify`: tells pods to do what their authors declared.
 
-use std::{process::ExitCode, time::Duration};
+use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 
-use super::scope::{Shape, Where, pod_name};
-use crate::{notify, output::duration, pods::Choice};
+use super::{
+    block_on,
+    scope::{Shape, Waiting, Where, pod_name},
+    usage_error,
+};
+use crate::{notify, pods::Choice};
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -33,23 +37,11 @@ pub(crate) struct Notify {
     /// The Running pods on this node
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
-    /// Wait for the end and say how it went; false: only create, and print the names
-    #[arg(
-        long,
-        value_name = "BOOL",
-        num_args = 0..=1,
-        require_equals = true,
-        default_value_t = true,
-        default_missing_value = "true",
-        action = clap::ArgAction::Set
-    )]
-    wait: bool,
     /// Tell at most N pods at a time; the next one when one has ended [default: all at once]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     parallelism: Option<u16>,
-    /// How long to wait for all of it, for example 30s or 1h30m
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
-    timeout: Duration,
+    #[command(flatten)]
+    waiting: Waiting,
     #[command(flatten)]
     place: Where,
     #[command(flatten)]
@@ -64,11 +56,10 @@ pub(super) fn usage(called_as: &str) -> String {
 
 impl Notify {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        if self.parallelism.is_some() && !self.wait {
+        if self.parallelism.is_some() && !self.waiting.wait() {
             usage_error("--parallelism needs --wait: the next pod is told when one has ended");
         }
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.context("failed to start")?.block_on(self.notify())
+        block_on(self.notify())
     }
 
     async fn notify(self) -> Result<ExitCode> {
@@ -81,16 +72,11 @@ impl Notify {
             scope,
             choice,
             notifier: self.notifier,
-            wait: self.wait,
+            wait: self.waiting.wait(),
             parallelism: self.parallelism.map(usize::from),
-            timeout: self.timeout,
+            timeout: self.waiting.timeout(),
             format: self.shape.format(),
         };
         notify.run(&client).await
     }
-}
-
-/// What the parser cannot say by itself, in its manner and with its exit code.
-fn usage_error(message: &str) -> ! {
-    clap::Error::raw(clap::error::ErrorKind::ArgumentConflict, format!("{message}\n")).exit()
 }

@@ -1,19 +1,32 @@
 //! Where and which: kubectl's flags for namespaces, labels and output, with kubectl's meaning.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use clap::Args;
 use kube::Client;
 
 use super::connection::Connection;
-use crate::{output::format::Format, pods::Scope};
+use crate::{
+    output::{duration, format::Format},
+    pods::Scope,
+};
 
+/// One namespace.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Where {
+pub(crate) struct Here {
     #[command(flatten)]
     connection: Connection,
     /// The namespace [default: that of the kubeconfig's context]
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
+}
+
+/// One namespace, or all.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Where {
+    #[command(flatten)]
+    here: Here,
     /// All namespaces
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     all_namespaces: bool,
@@ -27,13 +40,52 @@ pub(crate) struct Shape {
     output: Option<Format>,
 }
 
+/// `--wait` and `--timeout`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Waiting {
+    /// Wait for the end and say how it went; false: only ask for it
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = true,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set
+    )]
+    wait: bool,
+    /// As --wait=false
+    #[arg(long, conflicts_with = "wait")]
+    no_wait: bool,
+    /// How long to wait, for example 30s or 1h30m
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration::parse)]
+    timeout: Duration,
+}
+
+impl Waiting {
+    pub(crate) fn wait(&self) -> bool {
+        self.wait && !self.no_wait
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+}
+
+impl Here {
+    /// A client, and the namespace.
+    pub(crate) async fn client(&self) -> Result<(Client, String)> {
+        let config = self.connection.config().await?;
+        let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        Ok((Client::try_from(config).context("failed to make a client")?, namespace))
+    }
+}
+
 impl Where {
     /// A client, and where it is to look.
     pub(crate) async fn client(&self) -> Result<(Client, Scope)> {
-        let config = self.connection.config().await?;
-        let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        let scope = if self.all_namespaces { Scope::AllNamespaces } else { Scope::Namespace(namespace) };
-        Ok((Client::try_from(config).context("failed to make a client")?, scope))
+        let (client, namespace) = self.here.client().await?;
+        Ok((client, if self.all_namespaces { Scope::AllNamespaces } else { Scope::Namespace(namespace) }))
     }
 }
 

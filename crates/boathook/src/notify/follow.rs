@@ -1,7 +1,5 @@
 //! Creates PodNotifications, as many at a time as there is room for, and watches them to their end.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, bail};
 use boathook_api::PodNotification;
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
@@ -13,7 +11,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 use super::{
     round::{Ended, Key, Round, key},
@@ -22,16 +20,11 @@ use super::{
 use crate::{
     access::{Attempt, POD_NOTIFICATIONS, explained, is_forbidden},
     pods::Scope,
+    waiting::{NOBODY_LOOKED, PATIENCE, frames},
 };
 
 /// Creates at once: a thousand connections would help nobody.
 pub(super) const CREATES: usize = 50;
-
-/// How often the progress is painted.
-const FRAME: Duration = Duration::from_millis(100);
-
-/// After this long without a word of any controller, a person is told.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why following ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +51,7 @@ impl Following<'_> {
         let events = watcher(watched, watcher::Config::default().labels(self.selector)).default_backoff();
         let mut events = std::pin::pin!(events);
         let mut creates: FuturesUnordered<BoxFuture<'static, Created>> = FuturesUnordered::new();
-        let mut frames = interval(FRAME);
-        frames.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut frames = frames();
         let interrupt = tokio::signal::ctrl_c();
         let mut interrupt = std::pin::pin!(interrupt);
         let begun = Instant::now();
@@ -150,7 +142,7 @@ impl Following<'_> {
         let untouched = round.ended() == 0 && round.under_way().all(|object| object.status.is_none());
         let hint = untouched && begun.elapsed() > PATIENCE;
         if hint {
-            view.screen.warn("no controller has looked at this yet: does `boathook controller` run?");
+            view.screen.warn(NOBODY_LOOKED);
         }
         hint
     }

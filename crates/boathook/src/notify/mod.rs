@@ -23,14 +23,12 @@ use crate::{
         plain::{count, names},
     },
     pods::{self, Choice, FoundPod, Scope},
+    waiting::INTERRUPTED,
 };
 use follow::{End, Following};
 use request::Run;
 use round::{Ended, Round};
 use view::{Extra, View, left_over};
-
-/// Ended by Ctrl-C, as a shell says it.
-const INTERRUPTED: u8 = 130;
 
 /// What a person asked for.
 pub(crate) struct Notify {

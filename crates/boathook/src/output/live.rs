@@ -1,6 +1,9 @@
 //! One line on a terminal that says how far a command has come, and is painted over.
 
-use std::io::{IsTerminal, Write};
+use std::{
+    io::{IsTerminal, Write},
+    os::fd::AsFd,
+};
 
 /// To the beginning of the line, and all of it away.
 const CLEAR: &str = "\r\x1b[K";
@@ -29,7 +32,7 @@ impl Live {
 
     pub(super) fn paint(&mut self, on: &mut dyn Write, text: &str) {
         // The last column stays free: some terminals go on to the next line with it.
-        let room = self.width.unwrap_or_else(terminal_width).saturating_sub(1);
+        let room = self.width.unwrap_or_else(|| terminal_width(std::io::stderr())).saturating_sub(1);
         let fitting: String = text.chars().take(room).collect();
         if fitting != self.painted && write!(on, "{CLEAR}{fitting}").and_then(|()| on.flush()).is_ok() {
             self.painted = fitting;
@@ -43,8 +46,8 @@ impl Live {
     }
 }
 
-fn terminal_width() -> usize {
-    let size = rustix::termios::tcgetwinsize(std::io::stderr());
+pub(super) fn terminal_width(of: impl AsFd) -> usize {
+    let size = rustix::termios::tcgetwinsize(of);
     size.ok().map(|size| size.ws_col.into()).filter(|width| *width > 0).unwrap_or(USUAL_WIDTH)
 }
 

@@ -1,5 +1,6 @@
 //! Everything that a command prints: results on stdout, notes and progress on stderr, colours only on a terminal.
 
+pub(crate) mod action;
 pub(crate) mod duration;
 pub(crate) mod format;
 mod live;
@@ -100,7 +101,7 @@ pub(crate) fn error(error: &anyhow::Error) {
 }
 
 /// What happened and why, to the last cause. Many an error of a library has its cause's words in its own.
-fn said_once(error: &anyhow::Error) -> String {
+pub(crate) fn said_once(error: &anyhow::Error) -> String {
     let mut whole = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if whole.is_empty() {
@@ -115,6 +116,18 @@ fn said_once(error: &anyhow::Error) -> String {
 /// See no-color.org: set to anything but nothing, it means none.
 fn colours_are_wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && !terminal_is_dumb()
+}
+
+/// How wide the screen is on which results are printed; in a pipe, as terminals usually are.
+pub(crate) fn width() -> usize {
+    live::terminal_width(io::stdout())
+}
+
+/// Whether those who read know more letters than ASCII, by what their locale says.
+pub(crate) fn is_unicode() -> bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(std::env::var_os).find(|value| !value.is_empty());
+    let locale = locale.map(|locale| locale.to_string_lossy().to_lowercase()).unwrap_or_default();
+    locale.contains("utf-8") || locale.contains("utf8")
 }
 
 fn terminal_is_dumb() -> bool {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod cri;
+mod demo;
 mod fleet;
 mod in_cluster;
 mod notifiers;

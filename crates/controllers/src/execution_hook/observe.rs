@@ -9,7 +9,7 @@ use boathook_decide::execution_hook::{Pod, Selection, Surroundings, child_name, 
 use boathook_runtime::{Classified, ErrorClass, in_time};
 use k8s_openapi::{api::core::v1, apimachinery::pkg::apis::meta::v1::Time};
 use kube::{
-    Api, Client, ResourceExt,
+    Api, Client, Resource, ResourceExt,
     api::ListParams,
     core::{ParseExpressionError, Selector},
     runtime::reflector::ObjectRef,
@@ -17,6 +17,7 @@ use kube::{
 use snafu::{ResultExt, Snafu};
 
 use super::Controller;
+use crate::author_check::author_was_checked;
 
 /// Pods are listed in pages of this many.
 const PAGE: u32 = 500;
@@ -31,6 +32,8 @@ pub enum ObserveError {
     Pods { namespace: String, source: kube::Error },
     #[snafu(display("failed to look at PodNotification `{name}`"))]
     Child { name: String, source: kube::Error },
+    #[snafu(display("failed to look at the webhooks' configuration"))]
+    Webhooks { source: kube::Error },
 }
 
 impl Classified for ObserveError {
@@ -39,7 +42,8 @@ impl Classified for ObserveError {
             Self::Template { source, .. }
             | Self::Pod { source, .. }
             | Self::Pods { source, .. }
-            | Self::Child { source, .. } => source.class(),
+            | Self::Child { source, .. }
+            | Self::Webhooks { source } => source.class(),
         }
     }
 }
@@ -51,13 +55,18 @@ pub(super) async fn observe(
     match is_accepted(object) {
         false => {
             let namespace = object.namespace().unwrap_or_default();
-            Ok((Some(look_at(&controller.client, &namespace, &object.spec).await?), vec![]))
+            let mut surroundings = look_at(&controller.client, &namespace, &object.spec).await?;
+            // Who wrote the actions: a template's author, or the hook's own.
+            let written = surroundings.template.as_ref().map_or(object.meta(), Resource::meta);
+            let checked = author_was_checked(&controller.client, written).await.context(WebhooksSnafu)?;
+            surroundings.author_checked = checked;
+            Ok((Some(surroundings), vec![]))
         }
         true => Ok((None, children(controller, object).await?)),
     }
 }
 
-/// The template that a hook names, and the pods that it selects, as they are now.
+/// The template that a hook names, and the pods that it selects, as they are now. Its author is taken to be checked.
 pub async fn look_at(client: &Client, namespace: &str, spec: &ExecutionHookSpec) -> Result<Surroundings, ObserveError> {
     let template = match &spec.execution_hook_template_name {
         Some(name) => {

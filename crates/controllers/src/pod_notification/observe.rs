@@ -3,17 +3,12 @@
 use boathook_api::{Declarations, PodNotification, pod::containers, pod_notification::Executor};
 use boathook_decide::pod_notification::{self as decide, Me, Progress, SeenPod, needs_pod};
 use boathook_runtime::{Classified, ErrorClass, execution::Room, in_time};
-use k8s_openapi::{
-    api::{
-        admissionregistration::v1::ValidatingWebhookConfiguration,
-        core::v1::{Node, Pod},
-    },
-    apimachinery::pkg::apis::meta::v1::Time,
-};
-use kube::{Api, ResourceExt, runtime::reflector::ObjectRef};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::{Api, Resource, ResourceExt, runtime::reflector::ObjectRef};
 use snafu::{ResultExt, Snafu};
 
 use super::Controller;
+use crate::author_check::author_was_checked;
 
 #[derive(Debug, Snafu)]
 pub enum ObserveError {
@@ -60,7 +55,7 @@ pub(super) async fn observe(
         }
         SeenPod::There(_) | SeenPod::Gone { .. } | SeenPod::Unknown => None,
     };
-    let author_checked = author_was_checked(controller, &object).await?;
+    let author_checked = author_checked(controller, &object).await?;
     Ok(Seen { object, pod, run, undo, room, author_checked })
 }
 
@@ -71,17 +66,12 @@ fn may_claim(controller: &Controller, object: &PodNotification) -> bool {
     executor == Executor::Api && status.is_none_or(|status| !status.state.is_terminal())
 }
 
-/// An inline action is checked by a webhook when it is written, and refused if that cannot be asked; but one that was
-/// written before the webhook was there, nobody has checked.
-async fn author_was_checked(controller: &Controller, object: &PodNotification) -> Result<bool, ObserveError> {
+async fn author_checked(controller: &Controller, object: &PodNotification) -> Result<bool, ObserveError> {
     let accepted = object.status.as_ref().is_some_and(|status| status.executor.is_some() || status.state.is_terminal());
     if accepted || !object.spec.is_inline() {
         return Ok(true);
     }
-    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(controller.client.clone());
-    let found = in_time(configurations.get_opt(boathook_install::webhooks::NAME)).await.context(WebhooksSnafu)?;
-    let since = found.and_then(|configuration| configuration.metadata.creation_timestamp);
-    Ok(object.creation_timestamp().zip(since).is_some_and(|(Time(written), Time(since))| since <= written))
+    author_was_checked(&controller.client, object.meta()).await.context(WebhooksSnafu)
 }
 
 /// Live, not from a cache: what was re-created under the same name is another pod.

@@ -1,26 +1,35 @@
 //! What the admission webhooks answer: a file per webhook. Where they are asked, and about what, stands in `install`.
 
-mod inline_actions;
+mod access;
+mod authors;
 mod pod_declarations;
+mod volume_snapshots;
 
 use std::sync::Arc;
 
-use boathook_install::webhooks::{DECLARATION_CHANGES, INLINE_ACTIONS, POD_DECLARATIONS};
+use boathook_install::webhooks::{AUTHORS, DECLARATION_CHANGES, POD_DECLARATIONS, VOLUME_SNAPSHOTS};
 use boathook_runtime::webhook::Reviews;
 use kube::Client;
 
-pub use inline_actions::{Error, InlineActions};
+use access::Access;
+pub use access::Error;
+use volume_snapshots::Door;
 
 /// All of them.
 pub async fn reviews(client: Client) -> Result<Reviews, Error> {
-    let inline_actions = Arc::new(InlineActions::new(client).await?);
+    let access = Arc::new(Access::new(client.clone()).await?);
+    let door = Arc::new(Door::new(client, Arc::clone(&access)));
     let reviews = Reviews::default()
-        .on(INLINE_ACTIONS, move |ask| {
-            let inline_actions = Arc::clone(&inline_actions);
-            async move { inline_actions.review(&ask).await }
+        .on(AUTHORS, move |ask| {
+            let access = Arc::clone(&access);
+            async move { authors::review(&access, &ask).await }
         })
         .on(POD_DECLARATIONS, |ask| async move { pod_declarations::review_new_pod(&ask) })
-        .on(DECLARATION_CHANGES, |ask| async move { pod_declarations::review_change(&ask) });
+        .on(DECLARATION_CHANGES, |ask| async move { pod_declarations::review_change(&ask) })
+        .on_by_when(VOLUME_SNAPSHOTS, move |ask, by_when| {
+            let door = Arc::clone(&door);
+            async move { door.review(&ask, by_when).await }
+        });
     Ok(reviews)
 }
 

@@ -1,7 +1,32 @@
-//! For tests: what the API server asks.
+//! For tests: an API server, and what it asks.
 
+use boathook_apiserver::{
+    access::{Tokens, User},
+    api::Api as Server,
+    server,
+    store::Store,
+};
 use boathook_runtime::webhook::Ask;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, Client, api::PostParams};
 use serde_json::{Value, json};
+
+/// A client of a cluster of its own, as the user `admin`.
+pub(super) async fn client() -> Client {
+    let admin = User::authenticated("admin", &["system:masters"]);
+    let tokens = Tokens::new(&[7; 32], [("admin".to_owned(), admin)]);
+    server::client(Server::new(Store::in_memory(), tokens).await.unwrap(), "admin", "test")
+}
+
+/// The same, with the kinds of Boathook.
+pub(super) async fn client_with_kinds() -> Client {
+    let client = client().await;
+    let crds = Api::<CustomResourceDefinition>::all(client.clone());
+    for crd in boathook_api::crds::all() {
+        crds.create(&PostParams::default(), &crd).await.unwrap();
+    }
+    client
+}
 
 /// About this change of an object in the namespace `default`.
 pub(super) fn ask(operation: &str, object: Option<Value>, old_object: Option<Value>) -> Ask {
@@ -10,4 +35,11 @@ pub(super) fn ask(operation: &str, object: Option<Value>, old_object: Option<Val
     let ask = json!({"uid": "1", "kind": kind, "resource": resource, "namespace": "default", "operation": operation,
         "userInfo": {}, "object": object, "oldObject": old_object});
     serde_json::from_value(ask).unwrap()
+}
+
+/// About a new one of these.
+pub(super) fn ask_about(resource: &str, object: Value) -> Ask {
+    let mut ask = ask("CREATE", Some(object), None);
+    resource.clone_into(&mut ask.resource.resource);
+    ask
 }

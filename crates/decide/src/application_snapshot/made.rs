@@ -16,6 +16,11 @@ pub fn hook_name(object: &ApplicationSnapshot, place: usize) -> String {
     naming::derived(&object.name_any(), &[object.uid().unwrap_or_default().as_str(), &place.to_string()])
 }
 
+/// The name of the snapshot that the admission of a marked VolumeSnapshot asks for.
+pub fn intent_name(volume_snapshot: &str, uid: &str) -> String {
+    naming::derived(volume_snapshot, &[uid])
+}
+
 /// The name of the VolumeSnapshot of a claim: the object's own, or with the claim's if there are several.
 pub fn snapshot_name(object: &ApplicationSnapshot, claim: &str, claims: usize) -> String {
     match (&object.spec.source.volume_snapshot_name, claims) {

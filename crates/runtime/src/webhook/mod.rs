@@ -6,6 +6,7 @@
 mod authority;
 mod bundle;
 mod configuration;
+mod patience;
 mod probe;
 mod reach;
 mod server;

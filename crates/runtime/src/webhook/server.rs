@@ -1,6 +1,6 @@
 //! The server: reads a review, has it answered by the function of its path, in time.
 
-use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc};
 
 use futures::{FutureExt, future::BoxFuture};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -16,19 +16,16 @@ use kube::{
 use tokio::{net::TcpListener, sync::watch, time::Instant};
 use tokio_rustls::TlsAcceptor;
 
-use super::{Progress, authority::Certificates, probe};
+use super::{Progress, authority::Certificates, patience, probe};
 use crate::{connections, metrics::Metrics};
 
 /// The API server takes objects of up to 3 MiB; a review of an update holds two.
 const LARGEST_REVIEW: usize = 8 << 20;
 
-/// Under the 10 s of the configurations: our own words reach the person rather than `context deadline exceeded`.
-const REVIEW_DEADLINE: Duration = Duration::from_secs(8);
-
 /// What the API server asks about.
 pub type Ask = AdmissionRequest<DynamicObject>;
 
-type Review = Arc<dyn Fn(Ask) -> BoxFuture<'static, AdmissionResponse> + Send + Sync>;
+type Review = Arc<dyn Fn(Ask, Instant) -> BoxFuture<'static, AdmissionResponse> + Send + Sync>;
 
 /// Which function answers at which path.
 #[derive(Clone, Default)]
@@ -36,11 +33,23 @@ pub struct Reviews(BTreeMap<&'static str, Review>);
 
 impl Reviews {
     /// At this path, such as `/pod-declarations`, this function answers.
-    pub fn on<F>(mut self, path: &'static str, review: impl Fn(Ask) -> F + Send + Sync + 'static) -> Self
+    pub fn on<F>(self, path: &'static str, review: impl Fn(Ask) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = AdmissionResponse> + Send + 'static,
     {
-        self.0.insert(path, Arc::new(move |ask| review(ask).boxed()));
+        self.on_by_when(path, move |ask, _| review(ask))
+    }
+
+    /// The same, for a function that is told by when: then its future is dropped, as it is when who asked is gone.
+    pub fn on_by_when<F>(
+        mut self,
+        path: &'static str,
+        review: impl Fn(Ask, Instant) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = AdmissionResponse> + Send + 'static,
+    {
+        self.0.insert(path, Arc::new(move |ask, by_when| review(ask, by_when).boxed()));
         self
     }
 }
@@ -90,10 +99,11 @@ struct Failure(StatusCode, String);
 impl Desk {
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let (begun, path) = (Instant::now(), request.uri().path().to_owned());
-        let answered = tokio::time::timeout(REVIEW_DEADLINE, self.review(&path, request)).await;
-        let answered = answered.unwrap_or_else(|_| {
-            Err(Failure(StatusCode::GATEWAY_TIMEOUT, format!("no verdict within {REVIEW_DEADLINE:?}")))
-        });
+        let time = patience::of(request.uri().query());
+        let by_when = begun + time;
+        let answered = tokio::time::timeout_at(by_when, self.review(&path, request, by_when)).await;
+        let answered = answered
+            .unwrap_or_else(|_| Err(Failure(StatusCode::GATEWAY_TIMEOUT, format!("no verdict within {time:?}"))));
         // Only paths that are ours become labels.
         let webhook = self.reviews.0.keys().find(|known| **known == path).map_or("unknown", |path| &path[1..]);
         let (verdict, response) = match answered {
@@ -113,7 +123,12 @@ impl Desk {
         response
     }
 
-    async fn review(&self, path: &str, request: Request<Incoming>) -> Result<AdmissionResponse, Failure> {
+    async fn review(
+        &self,
+        path: &str,
+        request: Request<Incoming>,
+        by_when: Instant,
+    ) -> Result<AdmissionResponse, Failure> {
         let review = self.reviews.0.get(path).filter(|_| request.method() == Method::POST);
         let review = review.ok_or_else(|| Failure(StatusCode::NOT_FOUND, format!("no webhook at `{path}`")))?;
         let body = Limited::new(request.into_body(), LARGEST_REVIEW).collect().await.map_err(|error| {
@@ -131,7 +146,7 @@ impl Desk {
             return Ok(probe::answer(&ask, &self.identity));
         }
         let panicked = |_| Failure(StatusCode::INTERNAL_SERVER_ERROR, "the webhook panicked".to_owned());
-        AssertUnwindSafe(review(ask)).catch_unwind().await.map_err(panicked)
+        AssertUnwindSafe(review(ask, by_when)).catch_unwind().await.map_err(panicked)
     }
 }
 

@@ -1,4 +1,4 @@
-use std::{net::Ipv4Addr, time::Duration};
+use std::{net::Ipv4Addr, sync::LazyLock, time::Duration};
 
 use boathook_api::{PodNotification, pod_notification::PodNotificationSpec};
 use k8s_openapi::{
@@ -47,7 +47,30 @@ async fn review(ask: Ask) -> AdmissionResponse {
     match ask.name.as_str() {
         "refused" => refuse(&ask, 403, "Forbidden", "not this one"),
         "breaks" => panic!("as the name says"),
+        "held" => {
+            let _told = TellWhenDropped;
+            HELD.send_replace(Held::Asked);
+            std::future::pending().await
+        }
         _ => AdmissionResponse::from(&ask),
+    }
+}
+
+/// What became of the one request that is held until who asked has gone.
+static HELD: LazyLock<watch::Sender<Held>> = LazyLock::new(|| watch::Sender::new(Held::NotYet));
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    NotYet,
+    Asked,
+    Dropped,
+}
+
+struct TellWhenDropped;
+
+impl Drop for TellWhenDropped {
+    fn drop(&mut self) {
+        HELD.send_replace(Held::Dropped);
     }
 }
 
@@ -104,6 +127,19 @@ async fn a_ready_webhook_is_asked_and_its_words_reach_the_person() {
     drop(silent);
     let probes = Api::<PodNotification>::namespaced(client, "default").list(&Default::default()).await.unwrap();
     assert_eq!(probes.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), ["fine", "fine-too"]);
+}
+
+#[tokio::test]
+async fn a_review_ends_with_the_request_that_it_is_about() {
+    let (client, mut tasks) = (client_with_kinds().await, JoinSet::new());
+    replica(&client, "a", &mut tasks).await;
+    let mut held = HELD.subscribe();
+    let request = tokio::spawn(async move { create(&client, "held").await });
+    let asked = tokio::time::timeout(DEADLINE, held.wait_for(|held| *held == Held::Asked)).await;
+    drop(asked.expect("the webhook is not asked").unwrap());
+    request.abort();
+    let dropped = tokio::time::timeout(Duration::from_secs(2), held.wait_for(|held| *held == Held::Dropped)).await;
+    drop(dropped.expect("the review goes on though nobody waits for it").unwrap());
 }
 
 #[tokio::test]

@@ -95,14 +95,11 @@ fn known<'a>(expression: &IdedExpr, scope: &Scope<'a>) -> Result<Known<'a>, Prob
             None if is_global(name) => Ok(None),
             None => Err(Problem::Undeclared(name.clone())),
         },
-        Expr::Select(select) => {
-            let found = match known(&select.operand, scope)? {
-                Some(schema) => field(schema, &select.field)?,
-                None => None,
-            };
-            // `has(a.b)` is true or false, whatever `b` is.
-            Ok(found.filter(|_| !select.test))
-        }
+        Expr::Select(select) => match known(&select.operand, scope)? {
+            // `has(a.b)` is true or false, whatever the field is.
+            Some(schema) => field(schema, &select.field).map(|found| found.filter(|_| !select.test)),
+            None => Ok(None),
+        },
         Expr::Call(call) => {
             let found = parts(expression).into_iter().map(|part| known(part, scope)).collect::<Result<Vec<_>, _>>()?;
             let is_operator = !call.func_name.starts_with(|c: char| c.is_ascii_alphabetic());

@@ -82,6 +82,11 @@ impl LabelSelector {
         requirements.iter().all(|requirement| requirement.matches(labels.get(&requirement.key).and_then(Value::as_str)))
     }
 
+    /// What an object's labels must meet, sorted by key.
+    pub fn requirements(&self) -> impl Iterator<Item = &Requirement> {
+        self.requirements.iter().flatten()
+    }
+
     /// Whether it selects every object without looking.
     pub fn is_everything(&self) -> bool {
         self.requirements.as_ref().is_some_and(Vec::is_empty)

@@ -10,4 +10,4 @@ mod parse;
 pub(crate) use label_syntax::{label_key_problems, label_value_problems};
 
 pub use fields::{FieldSelector, SelectableFields};
-pub use labels::LabelSelector;
+pub use labels::{LabelSelector, Operator, Requirement};

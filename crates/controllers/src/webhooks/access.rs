@@ -1,10 +1,11 @@
-//! Who writes a command into a PodNotification must be allowed to run it there anyway: `create pods/exec`.
+//! Nobody gains a right by writing it into an object: whoever writes something must have the rights it stands for.
 //!
 //! The API server is asked with a SubjectAccessReview for exactly the user who sent the request. If it cannot be asked,
 //! the answer is no.
 
 use std::time::Duration;
 
+use boathook_api::words::{GROUP, VERSION};
 use boathook_runtime::{
     error_class::chain,
     webhook::{Ask, refuse},
@@ -16,7 +17,7 @@ use k8s_openapi::api::{
 use kube::{Api, Client, api::PostParams, core::admission::AdmissionResponse};
 use snafu::{OptionExt, ResultExt, Snafu};
 
-/// Both less than a webhook has, so that the person reads our words.
+/// Less than a webhook has, so that the person reads our words.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Snafu)]
@@ -29,15 +30,68 @@ pub enum Error {
     Nobody,
 }
 
-/// The check of whoever writes an inline action or undo.
-pub struct InlineActions {
+/// A right in the namespace of what is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Right {
+    /// To run commands, in this pod or in any.
+    Exec { pod: Option<String> },
+    /// To run what pods declare.
+    Notify,
+    /// To run what templates say.
+    Hook,
+}
+
+impl Right {
+    /// As a role would grant it.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Exec { .. } => "create pods/exec",
+            Self::Notify => "create podnotifications",
+            Self::Hook => "create executionhooks",
+        }
+    }
+
+    /// What is not done without it, and what to do.
+    fn consequence(&self) -> &'static str {
+        match self {
+            Self::Exec { .. } => {
+                "may not write an action or undo of their own: ask for that right, or name a notifier that the pod \
+                 declares"
+            }
+            Self::Notify => "may not let a hook run a notifier: ask for that right",
+            Self::Hook => "may not let hooks run around a snapshot: ask for that right, or take it without hooks",
+        }
+    }
+
+    fn attributes(&self, namespace: &str) -> ResourceAttributes {
+        let (group, version, resource, subresource, name) = match self {
+            // A right to one pod is enough for that pod.
+            Self::Exec { pod } => ("", "v1", "pods", Some("exec"), pod.clone()),
+            Self::Notify => (GROUP, VERSION, "podnotifications", None, None),
+            Self::Hook => (GROUP, VERSION, "executionhooks", None, None),
+        };
+        ResourceAttributes {
+            verb: Some("create".to_owned()),
+            group: Some(group.to_owned()),
+            version: Some(version.to_owned()),
+            resource: Some(resource.to_owned()),
+            subresource: subresource.map(str::to_owned),
+            namespace: Some(namespace.to_owned()),
+            name,
+            ..ResourceAttributes::default()
+        }
+    }
+}
+
+/// Who may do what.
+pub(super) struct Access {
     reviews: Api<SubjectAccessReview>,
     /// Boathook's own name: what it writes, it writes for an author who was checked.
     own: String,
 }
 
-impl InlineActions {
-    pub async fn new(client: Client) -> Result<Self, Error> {
+impl Access {
+    pub(super) async fn new(client: Client) -> Result<Self, Error> {
         let ask: Api<SelfSubjectReview> = Api::all(client.clone());
         let (params, nothing) = (PostParams::default(), SelfSubjectReview::default());
         let answer = tokio::time::timeout(DEADLINE, ask.create(&params, &nothing)).await;
@@ -46,47 +100,35 @@ impl InlineActions {
         Ok(Self { reviews: Api::all(client), own: own.filter(|name| !name.is_empty()).context(NobodySnafu)? })
     }
 
-    pub async fn review(&self, ask: &Ask) -> AdmissionResponse {
+    /// Whether who asks has all these rights; else the refusal names the first that is missing.
+    pub(super) async fn check(&self, ask: &Ask, rights: &[Right]) -> Result<(), Box<AdmissionResponse>> {
         let user = ask.user_info.username.as_deref().unwrap_or_default();
         if user == self.own {
-            return AdmissionResponse::from(ask);
+            return Ok(());
         }
         let namespace = ask.namespace.as_deref().unwrap_or_default();
-        match self.may_exec(&ask.user_info, namespace, pod_of(ask)).await {
-            Ok(true) => AdmissionResponse::from(ask),
-            Ok(false) => refuse(
-                ask,
-                403,
-                "Forbidden",
-                format!(
-                    "user `{user}` may not `create pods/exec` in namespace `{namespace}`, and so may not write an \
-                     action or undo of their own: ask for that right, or name a notifier that the pod declares"
-                ),
-            ),
-            Err(why) => refuse(
-                ask,
-                500,
-                "InternalError",
-                format!(
-                    "cannot find out whether user `{user}` may `create pods/exec` in namespace `{namespace}`: {why}"
-                ),
-            ),
+        for right in rights {
+            let name = right.name();
+            let (code, reason, message) = match self.has(&ask.user_info, right.attributes(namespace)).await {
+                Ok(true) => continue,
+                Ok(false) => {
+                    let consequence = right.consequence();
+                    let message =
+                        format!("user `{user}` may not `{name}` in namespace `{namespace}`, and so {consequence}");
+                    (403, "Forbidden", message)
+                }
+                Err(why) => {
+                    let question = format!("whether user `{user}` may `{name}` in namespace `{namespace}`");
+                    (500, "InternalError", format!("cannot find out {question}: {why}"))
+                }
+            };
+            return Err(Box::new(refuse(ask, code, reason, message)));
         }
+        Ok(())
     }
 
-    async fn may_exec(&self, user: &UserInfo, namespace: &str, pod: Option<String>) -> Result<bool, String> {
+    async fn has(&self, user: &UserInfo, right: ResourceAttributes) -> Result<bool, String> {
         let UserInfo { username, uid, groups, extra } = user.clone();
-        let right = ResourceAttributes {
-            verb: Some("create".to_owned()),
-            group: Some(String::new()),
-            version: Some("v1".to_owned()),
-            resource: Some("pods".to_owned()),
-            subresource: Some("exec".to_owned()),
-            namespace: Some(namespace.to_owned()),
-            // A right to one pod is enough for that pod.
-            name: pod,
-            ..ResourceAttributes::default()
-        };
         let spec = SubjectAccessReviewSpec {
             user: username,
             uid,
@@ -104,29 +146,17 @@ impl InlineActions {
     }
 }
 
-fn pod_of(ask: &Ask) -> Option<String> {
-    Some(ask.object.as_ref()?.data.get("spec")?.get("podName")?.as_str()?.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
-    use boathook_apiserver::{
-        access::{Tokens, User},
-        api::Api as Server,
-        server,
-        store::Store,
-    };
+    use super::*;
+    use crate::webhooks::test_asks::{ask, client};
     use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
     use kube::api::ObjectMeta;
-    use serde_json::json;
 
-    use super::*;
-    use crate::webhooks::test_asks::ask;
-
-    async fn client() -> Client {
-        let admin = User::authenticated("admin", &["system:masters"]);
-        let tokens = Tokens::new(&[7; 32], [("admin".to_owned(), admin)]);
-        server::client(Server::new(Store::in_memory(), tokens).await.unwrap(), "admin", "test")
+    /// Whether this user may exec in `db-0`.
+    async fn review(access: &Access, ask: &Ask) -> AdmissionResponse {
+        let right = Right::Exec { pod: Some("db-0".to_owned()) };
+        access.check(ask, &[right]).await.map_or_else(|refusal| *refusal, |()| AdmissionResponse::from(ask))
     }
 
     async fn grant(client: &Client, name: &str, subject: Subject, pods: Option<Vec<String>>) {
@@ -155,18 +185,17 @@ mod tests {
     }
 
     fn writes(user: &str, groups: &[&str]) -> Ask {
-        let spec = json!({"podName": "db-0", "action": {"exec": {"command": ["sync"]}}});
-        let mut ask = ask("CREATE", Some(json!({"metadata": {"name": "a"}, "spec": spec})), None);
+        let mut ask = ask("CREATE", None, None);
         ask.user_info.username = Some(user.to_owned());
         ask.user_info.groups = Some(groups.iter().map(|group| (*group).to_owned()).collect());
         ask
     }
 
     #[tokio::test]
-    async fn who_may_exec_passes_and_others_are_told_the_right_they_lack() {
+    async fn who_has_the_right_passes_and_others_are_told_what_they_lack() {
         let client = client().await;
-        let webhook = InlineActions::new(client.clone()).await.unwrap();
-        let refused = webhook.review(&writes("jane", &["devs"])).await;
+        let access = Access::new(client.clone()).await.unwrap();
+        let refused = review(&access, &writes("jane", &["devs"])).await;
         assert!(!refused.allowed);
         assert_eq!((refused.result.code, refused.result.reason.as_str()), (403, "Forbidden"));
         let message = refused.result.message;
@@ -176,21 +205,26 @@ mod tests {
         );
 
         grant(&client, "devs", subject("Group", "devs"), None).await;
-        assert!(webhook.review(&writes("jane", &["devs"])).await.allowed, "by her group");
+        assert!(review(&access, &writes("jane", &["devs"])).await.allowed, "by her group");
         grant(&client, "db-0", subject("User", "joe"), Some(vec!["db-0".to_owned()])).await;
-        assert!(webhook.review(&writes("joe", &[])).await.allowed, "into this very pod");
+        assert!(review(&access, &writes("joe", &[])).await.allowed, "into this very pod");
         grant(&client, "db-1", subject("User", "jim"), Some(vec!["db-1".to_owned()])).await;
-        assert!(!webhook.review(&writes("jim", &[])).await.allowed, "into another pod");
+        assert!(!review(&access, &writes("jim", &[])).await.allowed, "into another pod");
         let mut elsewhere = writes("jane", &["devs"]);
         elsewhere.namespace = Some("kube-system".to_owned());
-        assert!(!webhook.review(&elsewhere).await.allowed, "in another namespace");
+        assert!(!review(&access, &elsewhere).await.allowed, "in another namespace");
+        for (right, name) in [(Right::Notify, "podnotifications"), (Right::Hook, "executionhooks")] {
+            let exec_too = [Right::Exec { pod: None }, right];
+            let refused = access.check(&writes("jane", &["devs"]), &exec_too).await.unwrap_err();
+            assert!(refused.result.message.contains(&format!("`create {name}`")), "{}", refused.result.message);
+        }
     }
 
     #[tokio::test]
     async fn boathook_itself_passes_and_without_an_answer_nobody_else_does() {
-        let webhook = InlineActions { reviews: Api::all(unreachable()), own: "boathook".to_owned() };
-        assert!(webhook.review(&writes("boathook", &[])).await.allowed);
-        let refused = webhook.review(&writes("system:admin", &["system:masters"])).await;
+        let access = Access { reviews: Api::all(unreachable()), own: "boathook".to_owned() };
+        assert!(review(&access, &writes("boathook", &[])).await.allowed);
+        let refused = review(&access, &writes("system:admin", &["system:masters"])).await;
         assert!(!refused.allowed);
         assert_eq!(refused.result.code, 500);
         assert!(refused.result.message.contains("cannot find out"), "{}", refused.result.message);

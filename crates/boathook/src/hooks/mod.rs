@@ -1,0 +1,12 @@
+//! `boathook hooks`: the hooks there are, and what became of each.
+
+mod describe;
+mod list;
+mod state;
+
+pub(crate) use describe::Describe;
+pub(crate) use list::List;
+pub(crate) use state::{State, snapshot_of, state, why};
+
+/// As kubectl says that there is none.
+pub(crate) const NONE: &str = "<none>";

@@ -1,0 +1,10 @@
+//! `boathook snapshot`: freezes, cuts and thaws, and says at each step how far it has come; and the snapshots there are.
+
+mod create;
+mod list;
+mod result;
+mod steps;
+mod view;
+
+pub(crate) use create::Create;
+pub(crate) use list::List;

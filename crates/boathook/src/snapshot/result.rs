@@ -1,0 +1,123 @@
+//! How a snapshot ended: in words, and as an exit code.
+
+use boathook_api::{
+    ApplicationSnapshot,
+    application_snapshot::{ApplicationSnapshotStatus, Consistency, HookRecord, Phase, SnapshotRecord},
+    words::condition,
+};
+
+use super::steps::find;
+use crate::output::{Colour, plain::one_line};
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// As it was wished for.
+    Complete,
+    /// There is a snapshot, but it is not what hooks are for.
+    OnlyCrashConsistent,
+    Failed,
+    /// There is a snapshot, but something is still frozen.
+    NotThawed,
+}
+
+/// None while it has not ended.
+pub(super) fn verdict(snapshot: &ApplicationSnapshot) -> Option<Verdict> {
+    let status = snapshot.status.as_ref()?;
+    let with_hooks = !snapshot.spec.execution_hook_infos.is_empty();
+    match (status.phase, status.consistency) {
+        (Phase::Pending | Phase::Freezing | Phase::Cutting | Phase::Thawing, _) => None,
+        (Phase::Complete, _) if not_thawed(status).next().is_some() => Some(Verdict::NotThawed),
+        (Phase::Complete, Some(Consistency::Crash) | None) if with_hooks => Some(Verdict::OnlyCrashConsistent),
+        (Phase::Complete, _) => Some(Verdict::Complete),
+        (Phase::Failed, _) => Some(Verdict::Failed),
+    }
+}
+
+/// The hooks whose PostActions have failed.
+fn not_thawed(status: &ApplicationSnapshotStatus) -> impl Iterator<Item = &HookRecord> {
+    status.hooks.iter().filter(|hook| hook.post_action_succeed == Some(false))
+}
+
+/// The last lines: what came of it, and where the snapshots are.
+pub(super) fn lines(snapshot: &ApplicationSnapshot) -> Vec<(Colour, String)> {
+    let status = snapshot.status.clone().unwrap_or_default();
+    let said = |kind| find(&status.conditions, kind).map(|found| one_line(&found.message)).filter(|it| !it.is_empty());
+    let window = status.freeze_window.as_ref().and_then(|window| window.duration.clone());
+    let window = window.map(|window| format!(", frozen for {window}")).unwrap_or_default();
+    let trouble = status.trouble.as_ref().map(|trouble| one_line(&trouble.message));
+    let because = |why: Option<String>| why.map(|why| format!(": {why}")).unwrap_or_default();
+    let (colour, headline) = match verdict(snapshot) {
+        None => return vec![],
+        Some(Verdict::Failed) => (Colour::Bad, format!("FAILED{window}{}", because(said(condition::FAILED)))),
+        Some(Verdict::OnlyCrashConsistent | Verdict::NotThawed)
+            if status.consistency != Some(Consistency::Application) =>
+        {
+            (Colour::Bad, format!("only crash-consistent{window}{}", because(trouble)))
+        }
+        Some(_) if status.consistency == Some(Consistency::Application) => {
+            let idle = status.hooks.is_empty().then(|| "nothing used the claims".to_owned());
+            (Colour::Good, format!("application-consistent{window}{}", because(idle)))
+        }
+        Some(_) => (Colour::Good, format!("crash-consistent{window}")),
+    };
+    let cut = |record: &&SnapshotRecord| record.cut_seen_time.is_some() && status.phase == Phase::Complete;
+    let cuts = status.snapshots.iter().filter(cut).map(|record| {
+        let SnapshotRecord { persistent_volume_claim_name: claim, volume_snapshot_name: name, .. } = record;
+        (Colour::Good, format!("claim {claim}: kubectl get volumesnapshot {name}"))
+    });
+    let frozen = not_thawed(&status).map(|hook| {
+        let text = format!(
+            "STILL FROZEN by hook {}: mend it, then kubectl boathook thaw {}",
+            hook.execution_hook_template_name, hook.name
+        );
+        (Colour::Bad, text)
+    });
+    std::iter::once((colour, headline)).chain(cuts).chain(frozen).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{super::steps::tests::snapshot, *};
+
+    #[test]
+    fn a_snapshot_that_is_less_than_was_wished_for_is_no_success() {
+        let of = |status| verdict(&snapshot(&status));
+        assert_eq!(of(json!({"phase": "Cutting"})), None);
+        assert_eq!(of(json!({"phase": "Complete", "consistency": "Application"})), Some(Verdict::Complete));
+        assert_eq!(of(json!({"phase": "Complete", "consistency": "Crash"})), Some(Verdict::OnlyCrashConsistent));
+        assert_eq!(of(json!({"phase": "Failed"})), Some(Verdict::Failed));
+        let frozen = json!({"phase": "Complete", "consistency": "Application", "hooks": [
+            {"name": "nightly-0", "executionHookTemplateName": "mysql", "postActionSucceed": false}]});
+        assert_eq!(of(frozen.clone()), Some(Verdict::NotThawed));
+        let (colour, last) = lines(&snapshot(&frozen)).pop().unwrap();
+        assert_eq!(colour, Colour::Bad);
+        assert_eq!(last, "STILL FROZEN by hook mysql: mend it, then kubectl boathook thaw nightly-0");
+        let mut without_hooks = snapshot(&json!({"phase": "Complete", "consistency": "Crash"}));
+        without_hooks.spec.execution_hook_infos.clear();
+        assert_eq!(verdict(&without_hooks), Some(Verdict::Complete));
+    }
+
+    #[test]
+    fn the_end_says_what_there_is_now() {
+        let window = json!({"duration": "1.234s"});
+        let cut = json!({"persistentVolumeClaimName": "data", "volumeSnapshotName": "nightly",
+            "cutSeenTime": "2026-01-01T00:00:00.500000Z"});
+        let told = |status| lines(&snapshot(&status)).into_iter().map(|(_, line)| line).collect::<Vec<_>>();
+        let whole = json!({"phase": "Complete", "consistency": "Application", "freezeWindow": window, "snapshots": [cut],
+            "hooks": [{"name": "nightly-0", "executionHookTemplateName": "mysql"}]});
+        let wanted = ["application-consistent, frozen for 1.234s", "claim data: kubectl get volumesnapshot nightly"];
+        assert_eq!(told(whole), wanted);
+        let idle = json!({"phase": "Complete", "consistency": "Application"});
+        assert_eq!(told(idle), ["application-consistent: nothing used the claims"]);
+        let trouble = json!({"reason": "ContainerRestarted", "message": "container `main` restarted"});
+        let crash = json!({"phase": "Complete", "consistency": "Crash", "trouble": trouble});
+        assert_eq!(told(crash), ["only crash-consistent: container `main` restarted"]);
+        let why = json!({"type": "Failed", "status": "True", "reason": "CutTimeout", "message": "no cut within 60s",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        let failed = json!({"phase": "Failed", "conditions": [why], "snapshots": [cut]});
+        assert_eq!(told(failed), ["FAILED: no cut within 60s"]);
+    }
+}

@@ -1,0 +1,210 @@
+//! `boathook thaw`: asks hooks for their PostActions now, and says how it went in each container.
+
+mod outcome;
+mod view;
+
+use std::{
+    io::{self, BufRead, IsTerminal},
+    process::ExitCode,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use boathook_api::{
+    ApplicationSnapshot, ExecutionHook, PodNotification,
+    words::{ABANDON_UNDO, EXECUTION_HOOK_LABEL, UNDO_NOW},
+};
+use jiff::Timestamp;
+use kube::{Client, ResourceExt, runtime::watcher};
+use serde_json::json;
+use tokio::time::{Instant, sleep_until};
+
+use crate::{
+    hooks::{State, state},
+    mirror::Mirror,
+    objects,
+    output::{Screen, duration::shown},
+    pods::Scope,
+    subject::{Name, Subject},
+    waiting::{INTERRUPTED, NOBODY_LOOKED, PATIENCE, frames},
+};
+use outcome::{Before, Outcome, outcome};
+
+/// What a person asked for.
+pub(crate) struct Thaw {
+    pub(crate) namespace: String,
+    pub(crate) name: Name,
+    /// Give up what cannot be thawed, and record that.
+    pub(crate) force: bool,
+    /// Do not ask whether that is meant.
+    pub(crate) yes: bool,
+    pub(crate) wait: bool,
+    pub(crate) timeout: Duration,
+}
+
+/// Why watching one hook ended.
+enum End {
+    Known(Outcome),
+    TimeOver,
+    Interrupted,
+}
+
+impl Thaw {
+    pub(crate) async fn run(self, client: &Client) -> Result<ExitCode> {
+        let scope = Scope::Namespace(self.namespace.clone());
+        let mut screen = Screen::new();
+        let hooks = match self.name.find(client, &scope).await? {
+            Subject::Hook(hook) => vec![*hook],
+            Subject::Snapshot(snapshot, mut hooks) => {
+                say_of_snapshot(&snapshot, hooks.len(), &mut screen);
+                // As they would be thawed anyway.
+                hooks.reverse();
+                hooks
+            }
+        };
+        let (over, open): (Vec<_>, Vec<_>) = hooks.into_iter().partition(|hook| state(hook).is_over());
+        for hook in over {
+            screen.line(&format!("executionhook.boathook.dev/{}: {}", hook.name_any(), state(&hook).word()))?;
+        }
+        if self.force && !open.is_empty() && !self.yes {
+            confirm(&open, &mut screen)?;
+        }
+        let mut worst = ExitCode::SUCCESS;
+        for hook in open {
+            match self.thaw(client, &scope, hook, &mut screen).await? {
+                None => {}
+                Some(code) if code == INTERRUPTED => return Ok(ExitCode::from(code)),
+                Some(code) => worst = ExitCode::from(code),
+            }
+        }
+        Ok(worst)
+    }
+
+    /// Asks one hook; returns the exit code if it is none of success.
+    async fn thaw(
+        &self,
+        client: &Client,
+        scope: &Scope,
+        hook: ExecutionHook,
+        screen: &mut Screen,
+    ) -> Result<Option<u8>> {
+        let name = hook.name_any();
+        let labels = format!("{EXECUTION_HOOK_LABEL}={name}");
+        let mut hooks: Mirror<ExecutionHook> =
+            Mirror::new(client, &self.namespace, watcher::Config::default().fields(&format!("metadata.name={name}")));
+        let mut children: Mirror<PodNotification> =
+            Mirror::new(client, &self.namespace, watcher::Config::default().labels(&labels));
+        let deadline = Instant::now() + self.timeout;
+        while self.wait && !(hooks.is_ready() && children.is_ready()) {
+            tokio::select! {
+                changed = hooks.next() => changed?,
+                changed = children.next() => changed?,
+                () = sleep_until(deadline) => bail!("the API server did not answer within {}", shown(self.timeout)),
+            }
+        }
+        let before = Before::of(children.all());
+        let asked: ExecutionHook = objects::merge(client, scope, &name, &self.request()).await?;
+        if !self.wait {
+            screen.line(&format!("executionhook.boathook.dev/{name}: asked to thaw"))?;
+            return Ok(None);
+        }
+        let end = watch(&mut hooks, &mut children, &before, &name, deadline, screen).await;
+        screen.clear();
+        let last = hooks.get(&name).unwrap_or(&asked).clone();
+        match end? {
+            End::Known(outcome) => {
+                view::show(&last, children.all(), outcome, screen)?;
+                Ok((!outcome.is_good(self.force)).then_some(1))
+            }
+            End::TimeOver => {
+                view::show(&last, children.all(), Outcome::Failed, screen)?;
+                let again = "it is tried again until it succeeds";
+                screen.note(&format!("error: `{name}` is not thawed after {}: {again}", shown(self.timeout)));
+                Ok(Some(1))
+            }
+            End::Interrupted => {
+                screen.note(&format!("interrupted: the thaw of `{name}` goes on without this command"));
+                Ok(Some(INTERRUPTED))
+            }
+        }
+    }
+
+    fn request(&self) -> serde_json::Value {
+        // A moment that is not the same as last time: an undo that waits for its next round goes at once.
+        let mut annotations = json!({UNDO_NOW: format!("{:.6}", Timestamp::now())});
+        if self.force {
+            annotations[ABANDON_UNDO] = json!("true");
+        }
+        json!({"metadata": {"annotations": annotations}, "spec": {"thawRequested": true}})
+    }
+}
+
+async fn watch(
+    hooks: &mut Mirror<ExecutionHook>,
+    children: &mut Mirror<PodNotification>,
+    before: &Before,
+    name: &str,
+    deadline: Instant,
+    screen: &mut Screen,
+) -> Result<End> {
+    let mut frames = frames();
+    let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
+    let begun = Instant::now();
+    let mut hinted = false;
+    loop {
+        if let Some(outcome) = outcome(hooks.get(name), &children.all().collect::<Vec<_>>(), before) {
+            return Ok(End::Known(outcome));
+        }
+        tokio::select! {
+            changed = hooks.next() => changed?,
+            changed = children.next() => changed?,
+            _ = frames.tick() => {
+                screen.progress(&format!("thawing {name} ({}s)", begun.elapsed().as_secs()));
+                let untouched = hooks.get(name).is_some_and(|hook| matches!(state(hook), State::New | State::Frozen));
+                if untouched && !hinted && begun.elapsed() > PATIENCE {
+                    hinted = true;
+                    screen.warn(NOBODY_LOOKED);
+                }
+            }
+            interrupted = &mut interrupt => {
+                interrupted.context("failed to wait for Ctrl-C")?;
+                return Ok(End::Interrupted);
+            }
+            () = sleep_until(deadline) => return Ok(End::TimeOver),
+        }
+    }
+}
+
+/// A snapshot is not ended by this: it sees by itself that its hooks are thawed.
+fn say_of_snapshot(snapshot: &ApplicationSnapshot, hooks: usize, screen: &mut Screen) {
+    let name = snapshot.name_any();
+    let phase = snapshot.status.as_ref().map(|status| status.phase).unwrap_or_default();
+    match (phase.is_terminal(), hooks) {
+        (true, 0) => screen.note(&format!("ApplicationSnapshot `{name}` is {phase:?}, and none of its hooks is left")),
+        (true, _) => {}
+        (false, 0) => screen.note(&format!(
+            "ApplicationSnapshot `{name}` is {phase:?}, and has frozen nothing yet: to stop it, kubectl delete \
+             applicationsnapshot {name}"
+        )),
+        (false, _) => screen.note(&format!(
+            "ApplicationSnapshot `{name}` is {phase:?}: it will see that its hooks are thawed. It stays, and nothing \
+             is deleted"
+        )),
+    }
+}
+
+/// To give up means that something may stay frozen: whoever asks for it says so by name.
+fn confirm(hooks: &[ExecutionHook], screen: &mut Screen) -> Result<()> {
+    if !io::stdin().is_terminal() {
+        bail!("--force gives up what cannot be thawed: say --yes as well, since nobody can be asked here");
+    }
+    let name = hooks.first().map(ResourceExt::name_any).unwrap_or_default();
+    screen.note("what cannot be thawed now will be given up: it may stay frozen until somebody thaws it by hand");
+    screen.note(&format!("type `{name}` to go on:"));
+    let mut typed = String::new();
+    io::stdin().lock().read_line(&mut typed).context("failed to read")?;
+    if typed.trim() != name {
+        bail!("that is another name: nothing was done");
+    }
+    Ok(())
+}

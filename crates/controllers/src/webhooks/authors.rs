@@ -1,0 +1,108 @@
+//! What an object asks of its author: the rights to do oneself what the object has Boathook do.
+
+use boathook_api::{ApplicationSnapshot, ExecutionHook, ExecutionHookTemplate, HookAction, PodNotification};
+use boathook_runtime::webhook::{Ask, refuse};
+use kube::{Resource, core::admission::AdmissionResponse};
+use serde::de::DeserializeOwned;
+
+use super::access::{Access, Right};
+
+/// The author has the rights, or the answer names the one that is missing.
+pub(super) async fn review(access: &Access, ask: &Ask) -> AdmissionResponse {
+    let rights = match rights(ask) {
+        Ok(rights) => rights,
+        // The API server has read it by the schema of a version that we do not know: nobody knows what it asks for.
+        Err(why) => return refuse(ask, 422, "Invalid", format!("cannot tell what this asks of its author: {why}")),
+    };
+    match access.check(ask, &rights).await {
+        Ok(()) => AdmissionResponse::from(ask),
+        Err(refusal) => *refusal,
+    }
+}
+
+fn rights(ask: &Ask) -> Result<Vec<Right>, String> {
+    let kind = ask.resource.resource.as_str();
+    if kind == PodNotification::plural(&()) {
+        let spec = written::<PodNotification>(ask)?.spec;
+        return Ok(if spec.is_inline() { vec![Right::Exec { pod: Some(spec.pod_name) }] } else { vec![] });
+    }
+    if kind == ExecutionHook::plural(&()) {
+        let spec = written::<ExecutionHook>(ask)?.spec;
+        return Ok(of_actions(spec.pre_action.iter().chain(&spec.post_action)));
+    }
+    if kind == ExecutionHookTemplate::plural(&()) {
+        let spec = written::<ExecutionHookTemplate>(ask)?.spec;
+        return Ok(of_actions([&spec.pre_action].into_iter().chain(&spec.post_action)));
+    }
+    if kind == ApplicationSnapshot::plural(&()) {
+        let spec = written::<ApplicationSnapshot>(ask)?.spec;
+        return Ok(if spec.execution_hook_infos.is_empty() { vec![] } else { vec![Right::Hook] });
+    }
+    Err(format!("`{kind}` are not known here"))
+}
+
+/// Where a hook runs is not in its actions, so its author may do it in any pod.
+fn of_actions<'a>(actions: impl Iterator<Item = &'a HookAction> + Clone) -> Vec<Right> {
+    let exec = actions.clone().any(HookAction::is_inline).then_some(Right::Exec { pod: None });
+    let notify = actions.clone().any(|action| action.notifier.is_some()).then_some(Right::Notify);
+    exec.into_iter().chain(notify).collect()
+}
+
+fn written<K: DeserializeOwned>(ask: &Ask) -> Result<K, String> {
+    let object = serde_json::to_value(&ask.object).map_err(|error| error.to_string())?;
+    serde_json::from_value(object).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::webhooks::test_asks::ask_about;
+
+    fn asked(resource: &str, spec: Value) -> Vec<Right> {
+        rights(&ask_about(resource, json!({"metadata": {"name": "a"}, "spec": spec}))).unwrap()
+    }
+
+    fn exec() -> Value {
+        json!({"exec": {"command": ["sync"]}})
+    }
+
+    #[test]
+    fn a_command_asks_for_exec_and_a_notifier_for_podnotifications() {
+        let (anywhere, notifier) = (Right::Exec { pod: None }, json!({"notifier": "freeze"}));
+        for (kind, pre, post, expected) in [
+            ("executionhooks", exec(), None, vec![anywhere.clone()]),
+            ("executionhooks", notifier.clone(), None, vec![Right::Notify]),
+            ("executionhooks", notifier.clone(), Some(exec()), vec![anywhere.clone(), Right::Notify]),
+            ("executionhooktemplates", json!({"tcpSocket": {"port": 1}}), None, vec![anywhere.clone()]),
+            ("executionhooktemplates", exec(), Some(notifier), vec![anywhere, Right::Notify]),
+        ] {
+            let mut spec = json!({"preAction": pre});
+            if let Some(post) = post {
+                spec["postAction"] = post;
+            }
+            assert_eq!(asked(kind, spec.clone()), expected, "{kind} {spec}");
+        }
+        let undo = json!({"podName": "db-0", "notifier": "freeze", "undo": {"action": exec()}});
+        assert_eq!(asked("podnotifications", undo), [Right::Exec { pod: Some("db-0".to_owned()) }]);
+    }
+
+    #[test]
+    fn to_name_what_is_there_asks_for_no_more_than_to_run_it() {
+        assert_eq!(asked("executionhooks", json!({"executionHookTemplateName": "mysql"})), []);
+        assert_eq!(asked("podnotifications", json!({"podName": "db-0", "notifier": "freeze"})), []);
+        let source = json!({"persistentVolumeClaimName": "data"});
+        assert_eq!(asked("applicationsnapshots", json!({"source": source})), []);
+        let infos = json!([{"executionHookTemplateName": "mysql"}]);
+        let snapshot = json!({"source": source, "executionHookInfos": infos});
+        assert_eq!(asked("applicationsnapshots", snapshot), [Right::Hook]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_waved_through() {
+        let later = json!({"metadata": {"name": "a"}, "spec": {"preAction": ["exec"]}});
+        assert!(rights(&ask_about("executionhooks", later.clone())).is_err());
+        assert!(rights(&ask_about("pods", later)).unwrap_err().contains("`pods`"));
+    }
+}
