@@ -10,6 +10,9 @@ use serde_json::json;
 use super::{Look, claim, deeds, said};
 use crate::execution_hook::at;
 
+/// Something that ends the cut.
+type End = fn(&mut Look);
+
 #[test]
 fn it_waits_for_the_cut_and_for_nothing_more() {
     let look = Look::at_cutting(json!({}));
@@ -62,7 +65,7 @@ fn one_of_several_that_fails_fails_all_and_all_go() {
 
 #[test]
 fn whatever_ends_the_cut_thaws_and_takes_away_what_we_made() {
-    let ends: [(&str, fn(&mut Look)); 5] = [
+    let ends: [(&str, End); 5] = [
         ("CutFailed", |look| look.snapshots[0].error = Some("disk full".to_owned())),
         ("CutFailed", |look| look.snapshots[0].deleted = true),
         ("CutFailed", |look| look.refused = Some("no VolumeSnapshotClass `fast`".to_owned())),
