@@ -139,7 +139,7 @@ pub struct ApplicationSnapshotStatus {
     /// What is cut.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotRecord>,
-    /// The first thing that went wrong: why it failed, or why it is called no more than `Crash`.
+    /// What went wrong: why it failed, or why it is called no more than `Crash`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<Trouble>,
     /// Absent without a cut.
@@ -185,6 +185,16 @@ pub enum Consistency {
     Application,
     /// As after a power failure.
     Crash,
+}
+
+impl Consistency {
+    /// As it is written on VolumeSnapshots.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Application => "Application",
+            Self::Crash => "Crash",
+        }
+    }
 }
 
 /// Why a snapshot is not what was asked for.

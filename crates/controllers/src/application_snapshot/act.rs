@@ -2,7 +2,6 @@
 
 use boathook_api::{
     ApplicationSnapshot, ExecutionHook,
-    application_snapshot::Consistency,
     volume_snapshot::VolumeSnapshot,
     words::{CONSISTENCY, EXECUTION_HOOK_NAMES, THAW_FINALIZER},
 };
@@ -54,11 +53,7 @@ pub(super) async fn act(
             }
             Effect::SetOwner(owner) => object = writes::set_owner(client, &object, *owner).await?,
             Effect::MarkSnapshot { name, hooks, consistency } => {
-                let consistency = match consistency {
-                    Consistency::Application => "Application",
-                    Consistency::Crash => "Crash",
-                };
-                let annotations = json!({CONSISTENCY: consistency, EXECUTION_HOOK_NAMES: hooks.join(",")});
+                let annotations = json!({CONSISTENCY: consistency.as_str(), EXECUTION_HOOK_NAMES: hooks.join(",")});
                 let patch = json!({"metadata": {"annotations": annotations}});
                 writes::patch::<VolumeSnapshot>(client, &namespace, &name, "mark", patch).await?;
             }

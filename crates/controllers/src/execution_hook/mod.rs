@@ -68,7 +68,7 @@ impl Reconcile<ExecutionHook> for Controller {
         self.tell(owner::of(&*object));
         // Never led: whoever does looks after it.
         let Some(leadership) = self.lease.leadership() else { return Ok(None) };
-        if is_settled(&object) {
+        if is_settled(&object, observe::known_children(self, &object)) {
             return Ok(None);
         }
         let (surroundings, children) = observe::observe(self, &object).await?;

@@ -129,6 +129,20 @@ pub(crate) fn seen(pod: &v1::Pod) -> Pod {
     }
 }
 
+/// Those that the watch has.
+pub(super) fn known_children<'a>(
+    controller: &'a Controller,
+    object: &'a ExecutionHook,
+) -> impl Iterator<Item = PodNotification> + 'a {
+    let namespace = object.namespace().unwrap_or_default();
+    let pods = object.status.iter().flat_map(pinned_pods);
+    pods.filter_map(move |target| {
+        let name = child_name(object, &target.pod_uid);
+        let known = controller.children.get(&ObjectRef::new(&name).within(&namespace));
+        known.and_then(|child| child.0.as_ref().ok().cloned())
+    })
+}
+
 /// As the watch has them; what it does not have is looked up, so that what is missing here does not exist.
 async fn children(controller: &Controller, object: &ExecutionHook) -> Result<Vec<PodNotification>, ObserveError> {
     let namespace = object.namespace().unwrap_or_default();

@@ -11,8 +11,8 @@ use boathook_api::{
 use jiff::Timestamp;
 
 use super::{
-    Claim, Decision, Effect, Observed, Surroundings, cut, end, has_finalizer, hook_name, is_deleted, is_made_by_others,
-    made, snapshot_name, trouble,
+    Claim, Decision, Effect, Observed, Surroundings, User, cut, end, has_finalizer, hook_name, is_deleted,
+    is_made_by_others, made, snapshot_name, trouble,
 };
 use crate::{conditions, conditions::Saying, moment::moment};
 
@@ -39,25 +39,34 @@ pub fn plan(infos: &[ExecutionHookInfo], claims: &[Claim]) -> Result<Plan, Troub
         return Ok(Plan { hooks: vec![], not_in_use: true });
     }
     let found = mounting(claims);
+    let unfound = claims.iter().find(|claim| in_use(claim) && !claim.pods.iter().any(can_be_frozen));
     let hook = |info: &ExecutionHookInfo| {
-        let found = match info.names_a_target() {
-            true => None,
-            false if found.is_empty() => {
-                let message = "the claims are attached to a node, but no running pod mounts them: name the pods to \
-                               freeze in executionHookInfos, or try again";
+        let found = match (info.names_a_target(), unfound) {
+            (true, _) => None,
+            (false, Some(claim)) => {
+                let message = format!(
+                    "claim `{}` is attached to a node, but no running container mounts it: name the pods to freeze in \
+                     executionHookInfos, or try again",
+                    claim.name
+                );
                 return Err(trouble(reason::NO_TARGET, message));
             }
-            false => Some(found.clone()),
+            (false, None) => Some(found.clone()),
         };
         Ok(PlannedHook { execution_hook_template_name: info.execution_hook_template_name.clone(), found })
     };
     Ok(Plan { hooks: infos.iter().map(hook).collect::<Result<_, _>>()?, not_in_use: false })
 }
 
+/// Whether there are containers in it that use the claim, and run.
+fn can_be_frozen(user: &User) -> bool {
+    user.running && !user.containers.is_empty()
+}
+
 /// The running pods that mount one of the claims, and their containers that do.
 fn mounting(claims: &[Claim]) -> Vec<PodContainerNames> {
     let mut found: Vec<PodContainerNames> = Vec::new();
-    for user in claims.iter().flat_map(|claim| &claim.pods).filter(|user| user.running && !user.containers.is_empty()) {
+    for user in claims.iter().flat_map(|claim| &claim.pods).filter(|user| can_be_frozen(user)) {
         let place = found.iter().position(|pod| pod.pod_name == user.name).unwrap_or_else(|| {
             found.push(PodContainerNames { pod_name: user.name.clone(), container_names: vec![] });
             found.len() - 1
@@ -100,7 +109,8 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
     let record = |claim: &Claim| SnapshotRecord {
         persistent_volume_claim_name: claim.name.clone(),
         volume_snapshot_name: snapshot_name(object, &claim.name, claims.len()),
-        pod_uids: claim.pods.iter().map(|pod| pod.uid.clone()).collect(),
+        // One that is about to run is frozen by nobody: at the cut it counts as one that came later.
+        pod_uids: claim.pods.iter().filter(|pod| pod.running).map(|pod| pod.uid.clone()).collect(),
         ..SnapshotRecord::default()
     };
     status.snapshots = claims.iter().map(record).collect();

@@ -54,12 +54,14 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
         return end::begin(observed, status, why, now);
     }
     let mut decision = Decision { again: deadline(observed, &status), ..Decision::default() };
-    let missing = missing(observed, &status).map(|record| made::snapshot(object, record));
-    decision.effects.extend(missing.map(|snapshot| Effect::CreateSnapshot(Box::new(snapshot))));
+    let missing: Vec<_> = missing(observed, &status).map(|record| made::snapshot(object, record)).collect();
     // Things go on all the same, but this is not forgotten.
-    if object.status.as_ref().is_some_and(|earlier| earlier.trouble != status.trouble) {
+    let news = object.status.as_ref().is_some_and(|earlier| earlier.trouble != status.trouble);
+    // And nothing is made without a write: what was looked at may be an old version.
+    if news || !missing.is_empty() {
         decision.effects.push(Effect::WriteStatus(Box::new(status)));
     }
+    decision.effects.extend(missing.into_iter().map(|snapshot| Effect::CreateSnapshot(Box::new(snapshot))));
     decision
 }
 

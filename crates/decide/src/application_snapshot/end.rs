@@ -7,7 +7,7 @@ use boathook_api::{
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::{Decision, Effect, Observed, has_finalizer, hooks, is_made_by_others, made};
+use super::{Decision, Effect, Observed, SeenSnapshot, has_finalizer, hooks, is_made_by_others, made};
 use crate::{
     About, Gravity, Report,
     conditions::{self, Saying},
@@ -37,7 +37,8 @@ pub(super) fn begin(
     why: Trouble,
     now: Timestamp,
 ) -> Decision {
-    status.trouble.get_or_insert(why);
+    // What went wrong before this did not keep it from being cut.
+    status.trouble = Some(why);
     go_on(observed, status, now)
 }
 
@@ -113,7 +114,9 @@ fn mark(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Vec<Effe
         None if is_made_by_others(observed.object) => Consistency::Crash,
         None => return vec![],
     };
-    let lacking = observed.snapshots.iter().filter(|one| one.ours && one.consistency.is_none() && !one.deleted);
+    // Also one that somebody else wrote something better on.
+    let is_said = |one: &SeenSnapshot| one.consistency.as_deref() == Some(consistency.as_str());
+    let lacking = observed.snapshots.iter().filter(|one| one.ours && !one.deleted && !is_said(one));
     let mark = |name: &String| Effect::MarkSnapshot {
         name: name.clone(),
         hooks: status.execution_hook_names.clone(),
@@ -153,12 +156,15 @@ fn finished(
     let report = match status.consistency {
         Some(consistency) => {
             status.phase = Phase::Complete;
-            let message = match consistency {
-                Consistency::Application => "application-consistent".to_owned(),
-                Consistency::Crash => format!("crash-consistent only: {why}"),
+            let (reason, message) = match consistency {
+                Consistency::Application if status.hooks.is_empty() => {
+                    (reason::NOT_IN_USE, "application-consistent: nothing used the claims".to_owned())
+                }
+                Consistency::Application => (reason::CUT, "application-consistent".to_owned()),
+                Consistency::Crash => (reason::CUT, format!("crash-consistent only: {why}")),
             };
-            say(observed, &mut status, (condition::COMPLETE, "True", reason::CUT, &message), now);
-            report(Gravity::Normal, reason::CUT, "Cut", &message)
+            say(observed, &mut status, (condition::COMPLETE, "True", reason, &message), now);
+            report(Gravity::Normal, reason, "Cut", &message)
         }
         None => {
             status.phase = Phase::Failed;

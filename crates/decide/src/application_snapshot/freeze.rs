@@ -36,7 +36,8 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
             }
             None => {
                 let hook = made::hook(object, &status, place);
-                let effects = vec![Effect::CreateHook(Box::new(hook))];
+                // Not without a write: what was looked at may be an old version, and everything thawed since.
+                let effects = vec![Effect::WriteStatus(Box::new(status)), Effect::CreateHook(Box::new(hook))];
                 return Decision { effects, again: deadline, ..Decision::default() };
             }
         }

@@ -6,6 +6,7 @@ use boathook_api::{
     words::{condition, reason},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt;
 
 use super::{Observed, trouble};
 use crate::{conditions, freeze_window};
@@ -19,6 +20,9 @@ pub(super) enum Freeze {
 }
 
 pub(super) fn freeze(hook: &ExecutionHook) -> Freeze {
+    if hook.metadata.deletion_timestamp.is_some() {
+        return Freeze::Over(deleted(&hook.name_any()));
+    }
     let Some(frozen) = said(hook, condition::FROZEN) else { return Freeze::UnderWay };
     match (frozen.status.as_str(), frozen.reason.as_str()) {
         ("True", _) => Freeze::Frozen,
@@ -47,7 +51,11 @@ pub(super) fn trouble_of(observed: &Observed<'_>, status: &ApplicationSnapshotSt
 }
 
 pub(super) fn gone(record: &HookRecord) -> Trouble {
-    trouble(reason::HOOK_FAILED, format!("ExecutionHook `{}` was deleted, and so thawed", record.name))
+    deleted(&record.name)
+}
+
+fn deleted(hook: &str) -> Trouble {
+    trouble(reason::HOOK_FAILED, format!("ExecutionHook `{hook}` was deleted, and so thawed"))
 }
 
 /// Copies what the hooks say: they may be gone when somebody wants to know.
@@ -61,7 +69,9 @@ pub(super) fn copy(observed: &Observed<'_>, status: &mut ApplicationSnapshotStat
         let message = conditions::find(&seen.conditions, condition::FROZEN).map(|frozen| frozen.message.clone());
         record.message = message.filter(|message| failed && !message.is_empty()).or(record.message.take());
     }
-    let over = status.hooks.iter().all(|hook| hook.post_action_succeed == Some(true));
+    // Those that nobody made were never frozen.
+    let begun = status.hooks.iter().filter(|hook| !hook.containers.is_empty());
+    let over = begun.into_iter().all(|hook| hook.post_action_succeed == Some(true));
     let containers = status.hooks.iter().flat_map(|hook| &hook.containers);
     status.freeze_window = freeze_window::of(containers, over);
 }

@@ -6,12 +6,15 @@
 use boathook_api::{
     ExecutionHook, PodNotification,
     application_snapshot::{ApplicationSnapshotStatus, Trouble},
+    pod_notification::Executor,
     words::{condition, reason},
 };
 use jiff::{SignedDuration, Timestamp};
 
 use super::{AtTheCut, Observed, hooks, trouble};
 use crate::{conditions, execution_hook};
+
+const ANOTHER_BEGAN: &str = "another controller began the freeze: this one cannot know whether its time was over";
 
 /// `Ok`: Application. What was observed was observed after every snapshot had been seen cut.
 pub(super) fn verdict(
@@ -35,7 +38,7 @@ pub(super) fn verdict(
             let child = execution_hook::child_name(hook, pod);
             at_the_cut.notifications.iter().find(|one| one.metadata.name.as_ref() == Some(&child))
         };
-        still_held(hook, of_hook)?;
+        still_held(hook, observed.identity, of_hook)?;
         same_containers(hook, at_the_cut)?;
     }
     no_new_pod(status, at_the_cut)
@@ -60,8 +63,7 @@ fn in_time(observed: &Observed<'_>, hook: &ExecutionHook, now: Timestamp) -> Res
     let expiration = status.and_then(|status| status.recorded.as_ref()?.expiration_seconds);
     let Some(seconds) = expiration else { return Ok(()) };
     if status.and_then(|status| status.accepted_by.as_deref()) != Some(observed.identity) {
-        let message = "another controller began the freeze: this one cannot know whether its time was over";
-        return Err(trouble(reason::CONTROLLER_CHANGED, message));
+        return Err(trouble(reason::CONTROLLER_CHANGED, ANOTHER_BEGAN));
     }
     let accepted = status.and_then(|status| status.start_time.as_ref());
     let over = accepted.is_none_or(|accepted| accepted.0 + SignedDuration::from_secs(seconds.into()) <= now);
@@ -71,14 +73,32 @@ fn in_time(observed: &Observed<'_>, hook: &ExecutionHook, now: Timestamp) -> Res
     }
 }
 
-fn still_held<'a>(hook: &ExecutionHook, child_of: impl Fn(&str) -> Option<&'a PodNotification>) -> Result<(), Trouble> {
+fn still_held<'a>(
+    hook: &ExecutionHook,
+    identity: &str,
+    child_of: impl Fn(&str) -> Option<&'a PodNotification>,
+) -> Result<(), Trouble> {
     for pod in hook.status.iter().flat_map(execution_hook::pinned_pods) {
         let child = child_of(&pod.pod_uid).ok_or_else(|| {
             trouble(reason::HOOK_FAILED, format!("the PodNotification of pod `{}` is gone", pod.pod_name))
         })?;
         execution_hook::is_held(child).map_err(|why| trouble(reason::HOOK_FAILED, why))?;
+        by_whom(child, identity)?;
     }
     Ok(())
+}
+
+/// The time of what a controller froze ends by that controller's clock. An agent has one of its own, and it too began
+/// to count after the hook was accepted.
+fn by_whom(child: &PodNotification, identity: &str) -> Result<(), Trouble> {
+    let expires = child.spec.undo.as_ref().is_some_and(|undo| undo.after_seconds.is_some());
+    let status = child.status.as_ref();
+    let by_agent = status.is_some_and(|status| status.executor == Some(Executor::Agent));
+    let by_this_one = status.and_then(|status| status.claim.as_ref()).is_some_and(|claim| claim.holder == identity);
+    match by_agent || by_this_one || !expires {
+        true => Ok(()),
+        false => Err(trouble(reason::CONTROLLER_CHANGED, ANOTHER_BEGAN)),
+    }
 }
 
 fn same_containers(hook: &ExecutionHook, at_the_cut: &AtTheCut) -> Result<(), Trouble> {

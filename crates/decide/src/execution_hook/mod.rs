@@ -9,6 +9,7 @@ mod accept;
 mod child;
 mod observed_children;
 mod progress;
+mod saying;
 mod targets;
 
 use boathook_api::{
@@ -121,10 +122,12 @@ fn is_abandoned(object: &ExecutionHook) -> bool {
     object.annotations().get(ABANDON_UNDO).is_some_and(|value| value == "true")
 }
 
-/// Whether nothing will ever be done about it again.
-pub fn is_settled(object: &ExecutionHook) -> bool {
-    let closed = object.status.as_ref().is_some_and(|status| status.post_action_succeed == Some(true));
-    closed && is_accepted(object) && !has_finalizer(object)
+/// Whether nothing is to be done about it any more. `children` are those that are known of: the request to make one can
+/// arrive when everything is over.
+pub fn is_settled(object: &ExecutionHook, mut children: impl Iterator<Item = PodNotification>) -> bool {
+    let over = |status: &ExecutionHookStatus| status.post_action_succeed == Some(true) || saying::is_given_up(status);
+    let closed = is_accepted(object) && object.status.as_ref().is_some_and(over);
+    closed && !has_finalizer(object) && children.all(|child| progress::is_closed(Some(&child)))
 }
 
 /// Whether what the PreAction did in a pod still holds, as far as its PodNotification says; else why not.

@@ -90,6 +90,16 @@ pub(super) fn undone_message(child: &PodNotification) -> String {
     format!("pod `{}`: {message}", child.spec.pod_name)
 }
 
+/// Whether its undo was asked for, or it was deleted, which asks for it as well.
+pub(super) fn is_asked(child: &PodNotification) -> bool {
+    child.spec.undo_requested || child.metadata.deletion_timestamp.is_some()
+}
+
+/// Whether a person gave its undo up.
+pub(super) fn is_abandoned(child: &PodNotification) -> bool {
+    find(child, condition::UNDONE).is_some_and(|undone| undone.reason == reason::ABANDONED)
+}
+
 /// Whether an undo was begun in it.
 pub(super) fn undo_begun(child: &PodNotification) -> bool {
     let undos = status(child).into_iter().flat_map(|status| &status.containers);
@@ -111,6 +121,9 @@ pub(super) fn container(
     let Some((child, status)) = child.and_then(|child| Some((child, status(child)?))) else { return pinned.clone() };
     let record = status.containers.iter().find(|record| record.name == pinned.container_name);
     let over = status.state.is_terminal();
+    let succeeded = record.is_some_and(|record| record.succeeded == Some(true));
+    // What is wrong with another container is not wrong with this one.
+    let of_all = status.error.as_ref().filter(|_| !succeeded);
     let pre = ExecutionHookActionStatus {
         action_timestamp: record
             .and_then(|record| record.start_time.clone())
@@ -118,9 +131,9 @@ pub(super) fn container(
         complete_timestamp: record
             .and_then(|record| record.complete_time.clone())
             .or(status.complete_time.clone().filter(|_| over)),
-        action_succeed: over.then(|| record.is_some_and(|record| record.succeeded == Some(true))),
+        action_succeed: over.then_some(succeeded),
         attempts: record.and_then(|record| record.attempts),
-        error: record.and_then(|record| record.error.as_ref()).or(status.error.as_ref()).map(shortened),
+        error: record.and_then(|record| record.error.as_ref()).or(of_all).map(shortened),
     };
     let undo = record.and_then(|record| record.undo.as_ref()).filter(|undo| undo.start_time.is_some());
     ContainerExecutionHookStatus {
@@ -163,10 +176,9 @@ pub(super) fn is_held(child: &PodNotification) -> Result<(), String> {
     if let Some(lost) = session_lost(child) {
         return Err(lost);
     }
-    let asked = child.spec.undo_requested || child.metadata.deletion_timestamp.is_some();
     // Without an undo, nothing takes it back.
     let undone = child.spec.undo.is_some() && (undo_begun(child) || post(child) == Post::Done);
-    match asked || undone {
+    match is_asked(child) || undone {
         true => Err(format!("pod `{pod}` was thawed, or is being thawed")),
         false => Ok(()),
     }

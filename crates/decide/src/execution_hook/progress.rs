@@ -12,21 +12,18 @@ use super::{
     Decision, Effect, Observed, TakeBack, Target, child, has_finalizer, is_abandoned, is_deleted,
     observed_children::{self as seen, Post, Pre},
     pinned_pods,
+    saying::{is_news, next_status, reports},
 };
-use crate::{
-    About, Gravity, Report,
-    conditions::{self, Saying},
-    freeze_window,
-};
+use crate::conditions;
 
 /// One pod, and its PodNotification if there is one.
-type Part<'a> = (Target, Option<&'a PodNotification>);
+pub(super) type Part<'a> = (Target, Option<&'a PodNotification>);
 
 /// Why nothing is to be frozen any more: once there is a reason, it stays.
 #[derive(Clone, Debug)]
-struct Over {
-    reason: &'static str,
-    message: String,
+pub(super) struct Over {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
 }
 
 pub(super) fn decide(observed: &Observed<'_>, status: ExecutionHookStatus, now: Timestamp) -> Decision {
@@ -49,23 +46,25 @@ pub(super) fn decide(observed: &Observed<'_>, status: ExecutionHookStatus, now: 
     let mut decision = Decision::default();
     match &over {
         Some(_) => decision.effects.extend(take_back(observed, &parts)),
-        None => {
-            let missing = parts.iter().filter(|(_, child)| child.is_none());
-            let made = missing.map(|(target, _)| child::child(object, &recorded, target));
-            decision.effects.extend(made.map(|child| Effect::CreateChild(Box::new(child))));
-            decision.again = expires;
-        }
+        None => decision.again = expires,
     }
     let next = next_status(observed, &status, &parts, over.as_ref(), now);
     let closed = over.is_some() && parts.iter().all(|(_, child)| is_closed(*child));
-    // Nobody could read it: the object goes with the finalizer.
-    let goes = closed && is_deleted(object) && has_finalizer(object);
-    if is_news(&status, &next) {
+    // Nobody could read it: the object goes with the finalizer. What was given up is said all the same.
+    let goes = closed && is_deleted(object) && has_finalizer(object) && next.post_action_succeed == Some(true);
+    let missing = parts.iter().filter(|(_, child)| child.is_none() && over.is_none());
+    let made = missing.map(|(target, _)| child::child(object, &recorded, target));
+    let made: Vec<_> = made.map(|child| Effect::CreateChild(Box::new(child))).collect();
+    let news = is_news(&status, &next);
+    if news {
         decision.reports = reports(&status, &next);
-        if !goes {
-            decision.effects.push(Effect::WriteStatus(Box::new(next)));
-        }
     }
+    // Nothing is frozen but after a write against the version that was looked at: that may be an old one, and the hook
+    // taken back since.
+    if news && !goes || !made.is_empty() {
+        decision.effects.push(Effect::WriteStatus(Box::new(next)));
+    }
+    decision.effects.extend(made);
     if closed && has_finalizer(object) {
         decision.effects.push(Effect::RemoveFinalizer);
     }
@@ -100,19 +99,22 @@ fn why_over(
     if let Some(failed) = children().find(|child| seen::pre(child) == Pre::Failed) {
         return over(reason::PRE_ACTION_FAILED, seen::failure(failed).unwrap_or_default());
     }
-    if let Some((gone, _)) = parts.iter().find(|(target, child)| child.is_none() && was_begun(status, target)) {
-        let message = format!("the PodNotification of pod `{}` was deleted", gone.pod_name);
-        return over(reason::PRE_ACTION_FAILED, message);
-    }
     if let Some(message) = children().find_map(seen::session_lost) {
         return over(reason::SESSION_LOST, message);
     }
-    let undone_by_itself = children().any(|child| !child.spec.undo_requested && seen::undo_begun(child));
+    let undone_by_itself = children().any(|child| !seen::is_asked(child) && seen::undo_begun(child));
     if undone_by_itself || expires.is_some_and(|expires| expires <= now) {
         let message = "the time was over before anybody asked for the thaw: it was taken back".to_owned();
         return over(reason::EXPIRED, message);
     }
-    None
+    // Somebody thaws one pod by hand: the others would be frozen for nothing.
+    let by_hand = |target: &Target, child: Option<&PodNotification>| match child {
+        Some(child) => seen::is_asked(child),
+        None => was_begun(status, target),
+    };
+    let (thawed, _) = parts.iter().find(|(target, child)| by_hand(target, *child))?;
+    let message = format!("the PodNotification of pod `{}` was deleted, or asked for its undo", thawed.pod_name);
+    over(reason::THAW_REQUESTED, message)
 }
 
 /// Whether this object says that the PreAction was begun in that pod.
@@ -121,7 +123,7 @@ fn was_begun(status: &ExecutionHookStatus, target: &Target) -> bool {
     records.filter(|record| record.pod_uid == target.pod_uid).any(|record| record.pre_action_status.is_some())
 }
 
-fn is_closed(child: Option<&PodNotification>) -> bool {
+pub(super) fn is_closed(child: Option<&PodNotification>) -> bool {
     match child.map(seen::post) {
         // Never made, or gone: and none goes while its undo is owed.
         None | Some(Post::Done | Post::GivenUp) => true,
@@ -137,124 +139,9 @@ fn take_back(observed: &Observed<'_>, parts: &[Part<'_>]) -> Vec<Effect> {
     let lacking = open.filter(|child| {
         !child.spec.undo_requested
             || undo_now.is_some() && child.annotations().get(UNDO_NOW) != undo_now
-            || abandon && !child.annotations().contains_key(ABANDON_UNDO)
+            || abandon && child.annotations().get(ABANDON_UNDO).is_none_or(|value| value != "true")
     });
     let take_back =
         |child: &PodNotification| TakeBack { child: child.name_any(), undo_now: undo_now.cloned(), abandon };
     lacking.map(|child| Effect::TakeBack(take_back(child))).collect()
-}
-
-fn next_status(
-    observed: &Observed<'_>,
-    status: &ExecutionHookStatus,
-    parts: &[Part<'_>],
-    over: Option<&Over>,
-    now: Timestamp,
-) -> ExecutionHookStatus {
-    let mut next = status.clone();
-    for record in &mut next.container_execution_hook_statuses {
-        let part = parts.iter().find(|(target, _)| target.pod_uid == record.pod_uid);
-        *record = seen::container(record, part.and_then(|(_, child)| *child));
-    }
-    if next.pre_action_succeed.is_none() {
-        next.pre_action_succeed = pre_action_succeed(parts, over.is_some());
-    }
-    if over.is_some() && next.post_action_succeed != Some(true) {
-        next.post_action_succeed = post_action_succeed(parts).or(next.post_action_succeed);
-    }
-    let thawed = next.post_action_succeed == Some(true);
-    next.freeze_window = freeze_window::of(next.container_execution_hook_statuses.iter(), thawed);
-    let generation = observed.object.metadata.generation;
-    let mut say = |kind, status, reason, message: &str| {
-        conditions::set(&mut next.conditions, Saying { kind, status, reason, message }, generation, now);
-    };
-    match (over, next.pre_action_succeed) {
-        (Some(Over { reason, message }), _) => say(condition::FROZEN, "False", reason, message),
-        (None, Some(true)) => say(condition::FROZEN, "True", reason::FROZEN, &frozen_message(parts)),
-        (None, None | Some(false)) => say(condition::FROZEN, "False", reason::FREEZING, ""),
-    }
-    let Some(over) = over else { return next };
-    if over.reason == reason::EXPIRED {
-        say(condition::EXPIRED, "True", reason::EXPIRED, &over.message);
-    }
-    let (truth, why, message) = thaw(observed, parts, next.post_action_succeed);
-    say(condition::THAWED, truth, why, &message);
-    next
-}
-
-fn pre_action_succeed(parts: &[Part<'_>], over: bool) -> Option<bool> {
-    let pre = |child: &Option<&PodNotification>| match child {
-        Some(child) => seen::pre(child),
-        // It will not be made any more.
-        None if over => Pre::Failed,
-        None => Pre::UnderWay,
-    };
-    let all: Vec<_> = parts.iter().map(|(_, child)| pre(child)).collect();
-    (!all.contains(&Pre::UnderWay)).then(|| all.iter().all(|pre| *pre == Pre::Succeeded))
-}
-
-fn post_action_succeed(parts: &[Part<'_>]) -> Option<bool> {
-    let all: Vec<_> = parts.iter().map(|(_, child)| child.map_or(Post::Done, seen::post)).collect();
-    (!all.contains(&Post::Owed)).then(|| all.iter().all(|post| *post == Post::Done))
-}
-
-fn frozen_message(parts: &[Part<'_>]) -> String {
-    let containers: usize = parts.iter().map(|(target, _)| target.containers.len()).sum();
-    format!("{containers} container(s) of {} pod(s)", parts.len())
-}
-
-fn thaw(
-    observed: &Observed<'_>,
-    parts: &[Part<'_>],
-    post_action_succeed: Option<bool>,
-) -> (&'static str, &'static str, String) {
-    let in_state =
-        |wanted: Post| parts.iter().filter_map(|(_, child)| *child).find(move |child| seen::post(child) == wanted);
-    match post_action_succeed {
-        None => ("False", reason::THAWING, String::new()),
-        Some(true) => ("True", reason::THAWED, String::new()),
-        Some(false) => match (in_state(Post::Failed), in_state(Post::GivenUp)) {
-            (None, Some(child)) if is_abandoned(observed.object) => {
-                ("False", reason::ABANDONED, seen::undone_message(child))
-            }
-            (None, Some(child)) => ("Unknown", reason::THAW_UNCONFIRMED, seen::undone_message(child)),
-            (failed, _) => {
-                let what = failed.map(seen::undone_message).unwrap_or_default();
-                let name = observed.object.name_any();
-                let message = format!(
-                    "{what}. When it is mended, `kubectl boathook thaw {name}` tries at once; `--force` gives it up"
-                );
-                ("False", reason::POST_ACTION_FAILED, message)
-            }
-        },
-    }
-}
-
-/// Whether something changed that is worth a write: what else changed comes with it.
-fn is_news(before: &ExecutionHookStatus, after: &ExecutionHookStatus) -> bool {
-    before.pre_action_succeed != after.pre_action_succeed
-        || before.post_action_succeed != after.post_action_succeed
-        || conditions::differ(&before.conditions, &after.conditions)
-}
-
-fn reports(before: &ExecutionHookStatus, after: &ExecutionHookStatus) -> Vec<Report> {
-    let changed = conditions::changed(&before.conditions, &after.conditions);
-    let told = changed.filter_map(|condition| {
-        let window = after.freeze_window.as_ref().and_then(|window| window.duration.as_deref());
-        let (gravity, action, note) = match (condition.type_.as_str(), condition.reason.as_str()) {
-            (condition::FROZEN, reason::FROZEN) => (Gravity::Normal, "Freeze", condition.message.clone()),
-            (condition::FROZEN, reason::PRE_ACTION_FAILED | reason::SESSION_LOST | reason::EXPIRED) => {
-                (Gravity::Warning, "Freeze", condition.message.clone())
-            }
-            (condition::THAWED, reason::THAWED) => {
-                (Gravity::Normal, "Thaw", format!("thawed after {}", window.unwrap_or("nothing was run")))
-            }
-            (condition::THAWED, reason::POST_ACTION_FAILED | reason::ABANDONED | reason::THAW_UNCONFIRMED) => {
-                (Gravity::Warning, "Thaw", condition.message.clone())
-            }
-            _ => return None,
-        };
-        Some(Report { about: About::Object, gravity, reason: condition.reason.clone(), action, note })
-    });
-    told.collect()
 }

@@ -108,6 +108,10 @@ fn complete(observed: &Observed<'_>, object: &Object<'_>, results: &[(String, En
     let expired = object.expires(observed).is_some_and(|expires| expires <= now);
     let first = observed.me.role == Role::Agent || observed.me.role.is_thaw_only() || expired || object.is_revoked();
     if undo_now && first {
+        // Whoever reads that it succeeded is to read as well that it does not hold any more.
+        for undo in status.containers.iter_mut().filter_map(|record| record.undo.as_mut()) {
+            undo.start_time.get_or_insert(moment(now));
+        }
         rounds::follow(&observed.undo, results, object, now, &mut decision);
     }
     decision.effects.push(Effect::WriteStatus(Box::new(status)));

@@ -1,5 +1,7 @@
 //! Decisions, held to the design: case by case, and in a model of the world where everything goes wrong.
 
+mod application_snapshot;
+mod execution_hook;
 mod model;
 mod notification;
 mod pod_notification;

@@ -1,0 +1,106 @@
+//! Door 2: somebody else makes the VolumeSnapshot, and it is waited for.
+
+use boathook_api::{
+    application_snapshot::{Consistency, Phase},
+    words::condition,
+};
+use boathook_decide::application_snapshot::Decision;
+use serde_json::{Value, json};
+
+use super::{Look, deeds, said, snapshot};
+
+/// A VolumeSnapshot `theirs`, of which admission knows the UID.
+fn door_two() -> Value {
+    let source = json!({"persistentVolumeClaimName": "data", "volumeSnapshotName": "theirs", "volumeSnapshotUID": "u"});
+    json!({"source": source})
+}
+
+fn to_the_end(mut look: Look) -> Look {
+    while !look.phase().is_terminal() {
+        look.thaw_asked();
+        look = look.done();
+    }
+    look
+}
+
+#[test]
+fn it_is_frozen_and_says_so_and_makes_nothing() {
+    let look = Look::at_cutting(door_two());
+    assert_eq!(said(&look.status(), condition::FROZEN), "True Frozen");
+    assert_eq!(look.status().snapshots[0].volume_snapshot_name, "theirs");
+    assert!(look.snapshots.is_empty());
+    assert_eq!(deeds(&look.decide()), [""; 0]);
+}
+
+#[test]
+fn the_cut_of_the_one_that_was_meant_is_seen_and_marked() {
+    let mut look = Look::at_cutting(door_two());
+    look.snapshots.push(snapshot("theirs"));
+    assert_eq!(deeds(&look.decide()), [""; 0]);
+    look.snapshots[0].cut = true;
+    let look = to_the_end(look.done());
+    assert_eq!(look.outcome(), (Phase::Complete, Some(Consistency::Application), String::new()));
+    assert_eq!(look.snapshots[0].consistency.as_deref(), Some("Application"));
+    assert_eq!(look.decide(), Decision::default());
+}
+
+#[test]
+fn another_one_of_that_name_is_not_it() {
+    let mut look = Look::at_cutting(door_two());
+    look.snapshots.push(snapshot("theirs"));
+    (look.snapshots[0].ours, look.snapshots[0].cut) = (false, true);
+    let look = to_the_end(look.done());
+    assert_eq!(look.outcome(), (Phase::Failed, None, "SnapshotExists".to_owned()));
+    assert_eq!((look.snapshots.len(), look.snapshots[0].consistency.as_deref()), (1, None));
+}
+
+#[test]
+fn one_that_was_there_before_is_refused_and_nothing_is_frozen() {
+    let mut look = Look::with(door_two());
+    look.snapshots = vec![snapshot("theirs")];
+    look.snapshots[0].cut = true;
+    assert_eq!(deeds(&look.decide()), ["write Failed"]);
+    assert_eq!(look.done().outcome(), (Phase::Failed, None, "SnapshotExists".to_owned()));
+}
+
+#[test]
+fn one_that_never_comes_is_not_waited_for_longer_than_a_cut() {
+    let mut look = Look::at_cutting(door_two());
+    look.now = 90;
+    let look = to_the_end(look.done());
+    assert_eq!(look.outcome(), (Phase::Failed, None, "CutTimedOut".to_owned()));
+    assert_eq!(look.decide(), Decision::default());
+}
+
+#[test]
+fn one_that_comes_when_everything_is_thawed_is_called_a_crash_and_kept() {
+    let mut look = Look::at_cutting(door_two());
+    look.now = 90;
+    let mut look = to_the_end(look.done());
+    look.snapshots.push(snapshot("theirs"));
+    assert_eq!(deeds(&look.decide()), ["mark theirs Crash"]);
+    let mut look = look.done();
+    look.snapshots[0].cut = true;
+    assert_eq!(look.decide(), Decision::default());
+    assert_eq!(look.outcome(), (Phase::Failed, None, "CutTimedOut".to_owned()));
+}
+
+#[test]
+fn a_caller_cannot_mark_it_as_better_than_it_is() {
+    let mut look = Look::at_cutting(door_two());
+    look.snapshots.push(snapshot("theirs"));
+    look.snapshots[0].consistency = Some("Application".to_owned());
+    look.snapshots[0].error = Some("disk full".to_owned());
+    let look = to_the_end(look.done());
+    assert_eq!(look.phase(), Phase::Failed);
+    assert_eq!(look.snapshots[0].consistency.as_deref(), Some("Crash"));
+}
+
+#[test]
+fn a_freeze_that_fails_is_said_before_anything_is_cut() {
+    let mut look = Look::at_freezing(door_two());
+    look.run(0, &["main"]);
+    let look = to_the_end(look.done());
+    assert_eq!(look.outcome(), (Phase::Failed, None, "HookFailed".to_owned()));
+    assert!(look.snapshots.is_empty());
+}

@@ -1,0 +1,151 @@
+//! Hook after hook.
+
+use boathook_api::{
+    application_snapshot::{Consistency, Phase},
+    words::condition,
+};
+use boathook_decide::application_snapshot::Decision;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::json;
+
+use super::{Look, deeds, said};
+use crate::execution_hook::at;
+
+#[test]
+fn each_hook_is_frozen_before_the_next_is_made_and_the_cut_follows_the_last() {
+    let mut look = Look::at_freezing(json!({}));
+    assert_eq!(look.decide(), Decision::default(), "the first one is not accepted");
+    look.play(0);
+    assert_eq!(look.decide(), Decision::default(), "nor frozen");
+    look.run(0, &[]);
+    assert_eq!(deeds(&look.decide()), ["write Freezing", "freeze fs"]);
+    let mut look = look.done();
+    assert_eq!(look.status().hooks[0].pre_action_succeed, Some(true));
+    assert_eq!(look.decide(), Decision::default());
+    (look.now, look.expiration) = (5, Some(60));
+    look.run(1, &[]);
+    assert_eq!(deeds(&look.decide()), ["write Cutting", "cut snap"]);
+    assert_eq!(look.decide().again, Some(at(65)), "the time of the cut");
+    let look = look.done();
+    assert_eq!(said(&look.status(), condition::FROZEN), "True Frozen");
+    assert_eq!(look.status().cut_time.map(|time| time.0), Some(at(5)));
+}
+
+#[test]
+fn a_hook_that_was_never_made_is_made_after_a_write_that_fails_if_anything_has_changed() {
+    let mut look = Look::at_freezing(json!({}));
+    look.hooks.clear();
+    assert_eq!(deeds(&look.decide()), ["write Freezing", "freeze app"]);
+}
+
+#[test]
+fn a_hook_that_fails_fails_the_snapshot_and_everything_is_thawed() {
+    let mut look = Look::at_freezing(json!({}));
+    look.freeze_last();
+    let mut look = look.done();
+    look.run(1, &["main"]);
+    assert_eq!(deeds(&look.decide()), ["write Thawing", "thaw"]);
+    let look = look.done();
+    let trouble = look.status().trouble.expect("it failed");
+    assert_eq!(trouble.reason, "HookFailed");
+    assert_eq!(trouble.message, "hook `fs`: pod `db-0`, container `main`: exit code 1");
+    assert_eq!(look.status().hooks[1].message.as_deref(), Some("pod `db-0`, container `main`: exit code 1"));
+    let mut look = look;
+    while !look.phase().is_terminal() {
+        look.thaw_asked();
+        look = look.done();
+    }
+    assert_eq!(look.outcome(), (Phase::Failed, None, "HookFailed".to_owned()));
+    assert_eq!(said(&look.status(), condition::FAILED), "True HookFailed");
+    assert_eq!(said(&look.status(), condition::COMPLETE), "nothing");
+    assert!(look.snapshots.is_empty());
+}
+
+#[test]
+fn the_first_failure_is_enough_though_another_container_goes_on() {
+    let mut look = Look::at_freezing(json!({}));
+    look.run(0, &["main"]);
+    let status = look.hooks[0].status.as_mut().expect("it is accepted");
+    status.pre_action_succeed = None;
+    assert_eq!(deeds(&look.decide()), ["write Thawing", "thaw"]);
+}
+
+#[test]
+fn crash_consistent_cuts_all_the_same_and_says_why_it_is_no_better() {
+    let mut look = Look::at_freezing(json!({"onHookFailure": "CrashConsistent"}));
+    look.run(0, &["main"]);
+    assert_eq!(deeds(&look.decide()), ["write Cutting", "cut snap"]);
+    let mut look = look.done();
+    assert_eq!(said(&look.status(), condition::FROZEN), "False HookFailed");
+    look.snapshots[0].cut = true;
+    let mut look = look.done();
+    look.thaw_asked();
+    let look = look.done();
+    assert_eq!(look.outcome(), (Phase::Complete, Some(Consistency::Crash), "HookFailed".to_owned()));
+    let window = look.status().freeze_window.expect("one hook ran");
+    assert!(window.end_time.is_some(), "the second hook was never made: it is not waited for");
+}
+
+#[test]
+fn a_hook_that_is_refused_fails_the_snapshot() {
+    let mut look = Look::at_freezing(json!({}));
+    look.hooks[0].spec.pod_container_names_list = None;
+    look.play(0);
+    assert_eq!(look.done().outcome(), (Phase::Thawing, None, "HookFailed".to_owned()));
+}
+
+#[test]
+fn a_hook_that_a_person_deletes_is_not_made_again() {
+    let mut look = Look::at_freezing(json!({}));
+    look.freeze_last();
+    let look = look.done();
+    let mut deleted = Look::at_freezing(json!({}));
+    (deleted.object, deleted.hooks) = (look.object.clone(), look.hooks.clone());
+    deleted.hooks[0].metadata.deletion_timestamp = Some(Time(at(3)));
+    let trouble = deleted.done().status().trouble.expect("it failed").message;
+    assert!(trouble.ends_with("was deleted, and so thawed"), "{trouble}");
+    let mut gone = look;
+    gone.hooks.remove(0);
+    assert_eq!(deeds(&gone.decide()), ["write Thawing", "thaw"]);
+}
+
+#[test]
+fn a_hook_that_expires_while_the_next_one_freezes_ends_it() {
+    let mut look = Look::at_freezing(json!({}));
+    look.freeze_last();
+    let mut look = look.done();
+    look.now = 40;
+    look.play(0);
+    assert_eq!(look.done().outcome(), (Phase::Thawing, None, "Expired".to_owned()));
+}
+
+#[test]
+fn a_freeze_that_takes_too_long_is_given_up() {
+    let mut look = Look::at_freezing(json!({"freezeTimeoutSeconds": 20}));
+    assert_eq!(look.decide().again, Some(at(21)));
+    look.freeze_last();
+    assert_eq!(look.decide().again, Some(at(21)), "also with the second hook");
+    look.now = 21;
+    let look = look.done();
+    assert_eq!(look.outcome(), (Phase::Thawing, None, "FreezeTimedOut".to_owned()));
+    let mut look = Look::at_freezing(json!({"freezeTimeoutSeconds": 20, "onHookFailure": "CrashConsistent"}));
+    look.now = 21;
+    assert_eq!(deeds(&look.decide()), ["write Cutting", "cut snap"]);
+}
+
+#[test]
+fn what_is_deleted_while_it_freezes_is_thawed_and_goes() {
+    let mut look = Look::at_freezing(json!({}));
+    look.play(0);
+    let look = look.deleted();
+    assert_eq!(deeds(&look.decide()), ["write Thawing", "thaw"]);
+    let mut look = look.done();
+    assert_eq!(look.decide(), Decision::default());
+    // Not claimed yet: revoked.
+    look.notifications.clear();
+    look.play(0);
+    assert_eq!(deeds(&look.decide()), ["write Failed", "let go"]);
+    let look = look.done();
+    assert_eq!(look.outcome(), (Phase::Failed, None, "Deleted".to_owned()));
+    assert!(look.object.metadata.finalizers.unwrap_or_default().is_empty());
+}

@@ -1,0 +1,226 @@
+//! ApplicationSnapshot, decision by decision.
+
+mod acceptance;
+mod cutting;
+mod door_two;
+mod freezing;
+mod hooks;
+mod thawing;
+mod verdict;
+
+use boathook_api::{
+    ApplicationSnapshot, ExecutionHook, PodNotification,
+    application_snapshot::{ApplicationSnapshotStatus, Consistency, Phase},
+    words::THAW_FINALIZER,
+};
+use boathook_decide::{
+    Leadership,
+    application_snapshot::{AtTheCut, Claim, Decision, Effect, Observed, SeenSnapshot, Surroundings, User, decide},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+use crate::execution_hook::{ME, at};
+
+/// One look at a snapshot, and the world around it.
+struct Look {
+    object: ApplicationSnapshot,
+    identity: &'static str,
+    leadership: Leadership,
+    claims: Vec<Claim>,
+    missing_templates: Vec<String>,
+    before: Option<String>,
+    snapshots: Vec<SeenSnapshot>,
+    refused: Option<String>,
+    hooks: Vec<ExecutionHook>,
+    /// The PodNotifications of the hooks.
+    notifications: Vec<PodNotification>,
+    /// The containers that run: UID of the pod, name, ID.
+    containers: Vec<(String, String, String)>,
+    /// How long the hooks hold at the longest.
+    expiration: Option<i32>,
+    /// Seconds since the snapshot was created.
+    now: i64,
+}
+
+/// A claim that the pod `db-0` mounts, in its container `main`.
+fn claim(name: &str) -> Claim {
+    Claim { name: name.to_owned(), attached: true, pods: vec![user(0)] }
+}
+
+fn user(number: u32) -> User {
+    let (name, uid) = (format!("db-{number}"), format!("uid-{number}"));
+    User { name, uid, running: true, containers: vec!["main".to_owned()] }
+}
+
+/// One that this object made, or was to.
+fn snapshot(name: &str) -> SeenSnapshot {
+    let (name, uid) = (name.to_owned(), format!("{name}-uid"));
+    SeenSnapshot { name, uid, ours: true, deleted: false, cut: false, error: None, consistency: None }
+}
+
+impl Look {
+    /// A leader looks at a new snapshot of `data` with two hooks, and these fields, in its first second.
+    fn with(fields: Value) -> Self {
+        let mut spec = json!({
+            "source": {"persistentVolumeClaimName": "data"},
+            "executionHookInfos": [{"executionHookTemplateName": "app"}, {"executionHookTemplateName": "fs"}],
+        });
+        for (name, value) in fields.as_object().expect("fields are an object") {
+            spec[name] = value.clone();
+        }
+        let mut object = ApplicationSnapshot::new("snap", serde_json::from_value(spec).expect("it is a spec"));
+        object.metadata.uid = Some("snap-uid".to_owned());
+        object.metadata.creation_timestamp = Some(Time(at(0)));
+        Self {
+            object,
+            identity: ME,
+            leadership: Leadership::Leader,
+            claims: vec![claim("data")],
+            missing_templates: vec![],
+            before: None,
+            snapshots: vec![],
+            refused: None,
+            hooks: vec![],
+            notifications: vec![],
+            containers: vec![("uid-0".to_owned(), "main".to_owned(), "containerd://main".to_owned())],
+            expiration: Some(30),
+            now: 1,
+        }
+    }
+
+    /// Accepted in the first second, and its first hook made.
+    fn at_freezing(fields: Value) -> Self {
+        Self::with(fields).done()
+    }
+
+    /// Everything is frozen at second 6, and the snapshots are made.
+    fn at_cutting(fields: Value) -> Self {
+        let mut look = Self::at_freezing(fields);
+        while look.phase() == Phase::Freezing {
+            look.now += 1;
+            look.freeze_last();
+            look = look.done();
+        }
+        assert_eq!(look.phase(), Phase::Cutting);
+        look
+    }
+
+    /// The cut is seen at second 8.
+    fn at_cut(fields: Value) -> Self {
+        let mut look = Self::at_cutting(fields);
+        look.now = 8;
+        look.snapshots.iter_mut().for_each(|snapshot| snapshot.cut = true);
+        look
+    }
+
+    /// The same, and the thaw begins.
+    fn at_thawing(fields: Value) -> Self {
+        let look = Self::at_cut(fields).done();
+        assert_eq!(look.phase(), Phase::Thawing);
+        look
+    }
+
+    /// The same, thawed and said.
+    fn at_end(fields: Value) -> Self {
+        let mut look = Self::at_thawing(fields);
+        while !look.phase().is_terminal() {
+            look.now += 1;
+            look.thaw_asked();
+            look = look.done();
+        }
+        look
+    }
+
+    fn decide(&self) -> Decision {
+        let status = self.status();
+        let surroundings = (status.phase == Phase::Pending).then(|| Surroundings {
+            claims: self.claims.clone(),
+            missing_templates: self.missing_templates.clone(),
+            before: self.before.clone(),
+        });
+        let cut = |name: &String| self.snapshots.iter().any(|one| one.name == *name && one.ours && one.cut);
+        let all_cut = status.snapshots.iter().all(|record| cut(&record.volume_snapshot_name));
+        let at_the_cut = (status.phase == Phase::Cutting && all_cut).then(|| AtTheCut {
+            notifications: self.notifications.clone(),
+            containers: self.containers.clone(),
+            claims: self.claims.clone(),
+        });
+        let observed = Observed {
+            object: &self.object,
+            identity: self.identity,
+            leadership: self.leadership,
+            surroundings,
+            snapshots: self.snapshots.clone(),
+            refused: self.refused.clone(),
+            hooks: self.hooks.clone(),
+            at_the_cut,
+        };
+        decide(&observed, at(self.now))
+    }
+
+    /// The next look, after everything that is decided here was done.
+    fn done(mut self) -> Self {
+        for effect in self.decide().effects {
+            match effect {
+                Effect::AddFinalizer => self.object.finalizers_mut().push(THAW_FINALIZER.to_owned()),
+                Effect::RemoveFinalizer => self.object.finalizers_mut().clear(),
+                Effect::WriteStatus(status) => self.object.status = Some(*status),
+                Effect::CreateHook(hook) => self.made(*hook),
+                Effect::ThawHook(name) => self.hook_mut(&name).spec.thaw_requested = true,
+                Effect::DeleteHook { name, .. } => self.hooks.retain(|hook| hook.name_any() != name),
+                Effect::CreateSnapshot(made) => self.snapshots.push(snapshot(&made.name_any())),
+                Effect::DeleteSnapshot { name, .. } => self.snapshots.retain(|one| one.name != name),
+                Effect::MarkSnapshot { name, consistency, .. } => {
+                    let marked = self.snapshots.iter_mut().find(|one| one.name == name).expect("it is there");
+                    marked.consistency = Some(consistency.as_str().to_owned());
+                }
+            }
+        }
+        self
+    }
+
+    fn status(&self) -> ApplicationSnapshotStatus {
+        self.object.status.clone().unwrap_or_default()
+    }
+
+    fn phase(&self) -> Phase {
+        self.status().phase
+    }
+
+    fn deleted(mut self) -> Self {
+        self.object.metadata.deletion_timestamp = Some(Time(at(self.now)));
+        self
+    }
+
+    /// How it ended: the phase, the consistency, and why.
+    fn outcome(&self) -> (Phase, Option<Consistency>, String) {
+        let status = self.status();
+        (status.phase, status.consistency, status.trouble.map(|trouble| trouble.reason).unwrap_or_default())
+    }
+}
+
+/// What a decision does, in order.
+fn deeds(decision: &Decision) -> Vec<String> {
+    let deed = |effect: &Effect| match effect {
+        Effect::AddFinalizer => "hold".to_owned(),
+        Effect::RemoveFinalizer => "let go".to_owned(),
+        Effect::WriteStatus(status) => format!("write {:?}", status.phase),
+        Effect::CreateHook(hook) => {
+            format!("freeze {}", hook.spec.execution_hook_template_name.clone().unwrap_or_default())
+        }
+        Effect::ThawHook(_) => "thaw".to_owned(),
+        Effect::DeleteHook { .. } => "delete hook".to_owned(),
+        Effect::CreateSnapshot(snapshot) => format!("cut {}", snapshot.name_any()),
+        Effect::DeleteSnapshot { name, .. } => format!("delete {name}"),
+        Effect::MarkSnapshot { name, consistency, .. } => format!("mark {name} {consistency:?}"),
+    };
+    decision.effects.iter().map(deed).collect()
+}
+
+/// Whether a condition is true, and why.
+fn said(status: &ApplicationSnapshotStatus, kind: &str) -> String {
+    let found = status.conditions.iter().find(|one| one.type_ == kind);
+    found.map_or_else(|| "nothing".to_owned(), |one| format!("{} {}", one.status, one.reason))
+}

@@ -1,0 +1,143 @@
+//! The way back.
+
+use boathook_api::{
+    application_snapshot::{Consistency, Phase},
+    words::condition,
+};
+use boathook_decide::application_snapshot::{Decision, Effect};
+use kube::ResourceExt;
+use serde_json::json;
+
+use super::{Look, deeds, said};
+
+/// The place of the hook that is asked to thaw.
+fn asked(look: &Look) -> Option<usize> {
+    look.decide().effects.iter().find_map(|effect| match effect {
+        Effect::ThawHook(name) => look.hooks.iter().position(|hook| hook.name_any() == *name),
+        _ => None,
+    })
+}
+
+#[test]
+fn hooks_are_thawed_in_reverse_and_each_is_waited_for() {
+    let look = Look::at_cut(json!({}));
+    assert_eq!(asked(&look), Some(1));
+    let mut look = look.done();
+    assert_eq!(look.decide(), Decision::default());
+    look.thaw_asked();
+    assert_eq!(asked(&look), Some(0));
+    let mut look = look.done();
+    assert_eq!(look.decide(), Decision::default());
+    look.thaw_asked();
+    let ends = ["mark snap Application", "write Complete", "delete hook", "delete hook", "let go"];
+    assert_eq!(deeds(&look.decide()), ends);
+}
+
+#[test]
+fn a_post_action_that_fails_does_not_keep_the_next_hook_frozen() {
+    let mut look = Look::at_thawing(json!({}));
+    look.thaw_hooks(false);
+    assert_eq!(look.hooks[1].status.as_ref().and_then(|status| status.post_action_succeed), Some(false));
+    assert_eq!(asked(&look), Some(0));
+    let mut look = look.done();
+    // The outer one only.
+    let inner = look.hooks.pop().expect("there are two");
+    look.thaw_asked();
+    look.hooks.push(inner);
+    let mut look = look.done();
+    assert_eq!(look.outcome(), (Phase::Complete, Some(Consistency::Application), String::new()));
+    assert_eq!(said(&look.status(), condition::THAWED), "False PostActionFailed");
+    assert_eq!(look.hooks.len(), 1, "the one that failed stays for a person to read");
+    assert_eq!(look.decide(), Decision::default());
+    // It succeeds later.
+    look.thaw_asked();
+    assert_eq!(deeds(&look.decide()), ["write Complete", "delete hook"]);
+    let look = look.done();
+    assert_eq!(said(&look.status(), condition::THAWED), "True Thawed");
+    assert_eq!(look.outcome(), (Phase::Complete, Some(Consistency::Application), String::new()));
+}
+
+#[test]
+fn the_record_stays_when_the_hooks_are_gone() {
+    let look = Look::at_end(json!({}));
+    assert!(look.hooks.is_empty());
+    let status = look.status();
+    for hook in &status.hooks {
+        assert_eq!((hook.pre_action_succeed, hook.post_action_succeed), (Some(true), Some(true)));
+        assert!(hook.containers[0].pre_action_status.is_some() && hook.containers[0].post_action_status.is_some());
+    }
+    let window = status.freeze_window.as_ref().expect("it is over");
+    assert!(window.end_time.is_some() && window.duration.is_some());
+    assert_eq!(said(&status, condition::FROZEN), "False Thawed");
+    assert_eq!(look.decide(), Decision::default());
+}
+
+#[test]
+fn a_hook_whose_pre_action_failed_stays_for_a_person_to_read() {
+    let mut look = Look::at_freezing(json!({}));
+    look.freeze_last();
+    let mut look = look.done();
+    look.run(1, &["main"]);
+    for _ in 0..4 {
+        look = look.done();
+        look.thaw_asked();
+    }
+    assert_eq!(look.phase(), Phase::Failed);
+    let names: Vec<_> = look.hooks.iter().filter_map(|hook| hook.spec.execution_hook_template_name.clone()).collect();
+    assert_eq!(names, ["fs"]);
+    assert_eq!(look.decide(), Decision::default());
+}
+
+#[test]
+fn a_hook_that_is_gone_is_not_waited_for() {
+    let mut look = Look::at_thawing(json!({}));
+    look.hooks.clear();
+    assert_eq!(deeds(&look.decide()), ["mark snap Application", "write Complete", "let go"]);
+}
+
+#[test]
+fn a_hook_that_comes_when_everything_is_over_is_thawed() {
+    let late = Look::at_freezing(json!({})).hooks.remove(0);
+    let mut look = Look::at_freezing(json!({})).deleted();
+    look.hooks.clear();
+    let mut look = look.done().done();
+    assert_eq!(look.phase(), Phase::Failed);
+    look.hooks.push(late);
+    assert_eq!(deeds(&look.decide()), ["thaw"]);
+    let mut look = look.done();
+    look.thaw_asked();
+    assert_eq!(look.outcome(), (Phase::Failed, None, "Deleted".to_owned()));
+    assert_eq!(look.decide(), Decision::default());
+}
+
+#[test]
+fn a_mark_that_was_lost_or_is_wrong_is_written_again() {
+    let mut look = Look::at_end(json!({}));
+    for wrong in [None, Some("Crash".to_owned())] {
+        look.snapshots[0].consistency = wrong;
+        assert_eq!(deeds(&look.decide()), ["mark snap Application"]);
+    }
+    look.snapshots[0].deleted = true;
+    assert_eq!(look.decide(), Decision::default());
+}
+
+#[test]
+fn what_is_deleted_while_it_thaws_or_afterwards_keeps_its_snapshots_and_goes() {
+    let mut look = Look::at_thawing(json!({})).deleted();
+    while !look.phase().is_terminal() {
+        look.thaw_asked();
+        look = look.done();
+    }
+    assert_eq!(look.snapshots[0].consistency.as_deref(), Some("Application"));
+    assert!(look.object.finalizers().is_empty());
+    let mut look = Look::at_end(json!({})).deleted();
+    look.object.finalizers_mut().push("boathook.dev/thaw".to_owned());
+    assert_eq!(deeds(&look.decide()), ["let go"]);
+    assert_eq!(look.snapshots.len(), 1);
+}
+
+#[test]
+fn what_is_deleted_when_the_cut_was_seen_is_complete() {
+    let look = Look::at_cut(json!({})).deleted();
+    assert_eq!(look.done().outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
+}

@@ -1,0 +1,169 @@
+//! Whether it is application-consistent: only when that is known to be true.
+
+use boathook_api::{
+    application_snapshot::{Consistency, Phase},
+    pod_notification::Executor,
+    words::condition,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::json;
+
+use super::{Look, said, snapshot, user};
+use crate::execution_hook::{at, children};
+
+/// Cut, and it is called no more than `Crash`, for this reason.
+#[track_caller]
+fn assert_crash(look: Look, reason: &str) {
+    let look = look.done();
+    assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Crash), reason.to_owned()));
+}
+
+#[test]
+fn what_was_frozen_and_still_is_when_the_cut_is_seen_is_application_consistent() {
+    let look = Look::at_end(json!({}));
+    assert_eq!(look.outcome(), (Phase::Complete, Some(Consistency::Application), String::new()));
+    assert_eq!(said(&look.status(), condition::COMPLETE), "True Cut");
+    assert_eq!(said(&look.status(), condition::FAILED), "nothing");
+    assert_eq!(look.snapshots[0].consistency.as_deref(), Some("Application"));
+}
+
+#[test]
+fn a_container_that_restarted_makes_it_a_crash() {
+    let mut look = Look::at_cut(json!({}));
+    look.containers[0].2 = "containerd://another".to_owned();
+    assert_crash(look, "ContainerRestarted");
+    let mut look = Look::at_cut(json!({}));
+    look.containers.clear();
+    assert_crash(look, "ContainerRestarted");
+    let mut look = Look::at_cut(json!({}));
+    let status = look.hooks[0].status.as_mut().expect("it is frozen");
+    status.container_execution_hook_statuses[0].container_id = None;
+    assert_crash(look, "ContainerRestarted");
+}
+
+#[test]
+fn a_new_pod_makes_it_a_crash() {
+    let mut look = Look::at_cut(json!({}));
+    look.claims[0].pods.push(user(1));
+    assert_crash(look, "NewPod");
+    // Also one that does not run yet, and one that did not run when the others were frozen.
+    let mut look = Look::at_cut(json!({}));
+    look.claims[0].pods.push(user(1));
+    look.claims[0].pods[1].running = false;
+    assert_crash(look, "NewPod");
+    let mut look = Look::with(json!({}));
+    look.claims[0].pods.push(user(1));
+    look.claims[0].pods[1].running = false;
+    let mut look = look.done();
+    look.freeze_last();
+    let mut look = look.done();
+    look.freeze_last();
+    let mut look = look.done();
+    look.claims[0].pods[1].running = true;
+    look.snapshots[0].cut = true;
+    assert_crash(look, "NewPod");
+}
+
+#[test]
+fn a_claim_that_is_gone_makes_it_a_crash() {
+    let mut look = Look::at_cut(json!({}));
+    look.claims.clear();
+    assert_crash(look, "ClaimNotFound");
+}
+
+#[test]
+fn what_was_thawed_before_the_cut_was_seen_makes_it_a_crash() {
+    // What each of them means is said of the hooks themselves.
+    let mut look = Look::at_cut(json!({}));
+    look.notifications[0].spec.undo_requested = true;
+    assert_crash(look, "HookFailed");
+    let mut look = Look::at_cut(json!({}));
+    children::undo(&mut look.notifications[1], [7, 8], true);
+    assert_crash(look, "HookFailed");
+    let mut look = Look::at_cut(json!({}));
+    look.notifications.remove(1);
+    assert_crash(look, "HookFailed");
+    let mut look = Look::at_cut(json!({}));
+    look.hooks[1].metadata.deletion_timestamp = Some(Time(at(7)));
+    assert_crash(look, "HookFailed");
+    let mut look = Look::at_cut(json!({}));
+    look.hooks.remove(0);
+    assert_crash(look, "HookFailed");
+    let mut look = Look::at_cut(json!({}));
+    look.hooks[0].spec.thaw_requested = true;
+    look.play(0);
+    assert_crash(look, "HookFailed");
+}
+
+#[test]
+fn a_cut_that_is_seen_when_a_hooks_time_is_over_is_a_crash_by_the_clock_alone() {
+    // Nobody has said yet that it expired: an agent thaws without an API server.
+    let mut look = Look::at_cut(json!({}));
+    let accepted = look.hooks[0].status.as_ref().and_then(|status| status.start_time.clone()).expect("accepted").0;
+    let over = accepted.duration_since(at(0)).as_secs() + 30;
+    look.now = over - 1;
+    assert_eq!(look.done().outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
+    let mut look = Look::at_cut(json!({}));
+    look.now = over;
+    assert_crash(look, "Expired");
+}
+
+#[test]
+fn a_hook_of_another_controllers_clock_makes_it_a_crash_unless_it_never_expires() {
+    let mut look = Look::at_cut(json!({}));
+    look.identity = "the next";
+    assert_crash(look, "ControllerChanged");
+    let mut look = Look::at_freezing(json!({}));
+    look.expiration = None;
+    look.freeze_last();
+    let mut look = look.done();
+    look.freeze_last();
+    let mut look = look.done();
+    (look.snapshots[0].cut, look.identity) = (true, "the next");
+    assert_eq!(look.done().outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
+}
+
+#[test]
+fn what_another_controller_froze_for_a_time_makes_it_a_crash_but_not_what_an_agent_did() {
+    let another = |look: &mut Look| {
+        let status = look.notifications[0].status.as_mut().expect("it is frozen");
+        status.claim.as_mut().expect("it is claimed").holder = "another".to_owned();
+    };
+    let mut look = Look::at_cut(json!({}));
+    another(&mut look);
+    assert_crash(look, "ControllerChanged");
+    let mut look = Look::at_cut(json!({}));
+    another(&mut look);
+    look.notifications[0].status.as_mut().expect("it is frozen").executor = Some(Executor::Agent);
+    assert_eq!(look.done().outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
+}
+
+#[test]
+fn a_claim_that_nothing_uses_is_application_consistent_if_nothing_did_at_the_cut() {
+    let cut = || {
+        let mut look = Look::with(json!({}));
+        (look.claims[0].attached, look.claims[0].pods) = (false, vec![]);
+        let mut look = look.done();
+        look.snapshots[0].cut = true;
+        look
+    };
+    let look = cut().done().done();
+    assert_eq!(look.outcome(), (Phase::Complete, Some(Consistency::Application), String::new()));
+    assert_eq!(said(&look.status(), condition::COMPLETE), "True NotInUse");
+    assert_eq!(said(&look.status(), condition::THAWED), "True NothingToUndo");
+    let mut attached = cut();
+    attached.claims[0].attached = true;
+    assert_crash(attached, "NewPod");
+    let mut starting = cut();
+    starting.claims[0].pods = vec![user(3)];
+    starting.claims[0].pods[0].running = false;
+    assert_crash(starting, "NewPod");
+}
+
+#[test]
+fn without_hooks_it_is_a_crash() {
+    let mut look = Look::at_freezing(json!({"executionHookInfos": []}));
+    look.snapshots = vec![snapshot("snap")];
+    look.snapshots[0].cut = true;
+    assert_crash(look, "NoHooks");
+}

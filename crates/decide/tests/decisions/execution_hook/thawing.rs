@@ -1,0 +1,244 @@
+//! Deleted, asked to thaw, expired: everything is taken back, and said how that went.
+
+use boathook_api::words::{ABANDON_UNDO, UNDO_NOW, condition};
+use boathook_decide::{
+    Gravity,
+    execution_hook::{Decision, Effect, is_settled},
+};
+use kube::ResourceExt;
+use serde_json::json;
+
+use super::{Look, at, deeds, message, said, written};
+
+#[test]
+fn a_thaw_is_asked_for_by_the_field_or_by_deletion_and_once() {
+    for look in [Look::at_frozen().requested(), Look::at_frozen().deleted()] {
+        assert_eq!(deeds(&look.decide()), ["thaw", "thaw", "write"]);
+        let look = look.done();
+        assert_eq!(said(&look.status(), condition::FROZEN), "False ThawRequested");
+        assert_eq!(said(&look.status(), condition::THAWED), "False Thawing");
+        assert_eq!(look.status().post_action_succeed, None);
+        assert_eq!(look.decide(), Decision::default());
+    }
+}
+
+#[test]
+fn a_thaw_while_it_freezes_takes_back_what_runs_and_makes_nothing_more() {
+    let mut look = Look::at_freezing().requested();
+    look.claim(0, 2);
+    look.children.remove(1);
+    assert_eq!(deeds(&look.decide()), ["thaw", "write"]);
+    let mut look = look.done();
+    assert_eq!(look.decide(), Decision::default());
+    look.succeed(0, [2, 4]);
+    look.undo(0, [4, 5], true);
+    assert_eq!(deeds(&look.decide()), ["write", "let go"]);
+    let status = written(&look.decide());
+    assert_eq!((status.pre_action_succeed, status.post_action_succeed), (Some(false), Some(true)));
+}
+
+#[test]
+fn what_was_revoked_before_it_was_claimed_says_why_and_needs_no_post_action() {
+    let mut look = Look::at_freezing().requested().done();
+    look.refuse(0, 3);
+    look.refuse(1, 3);
+    let status = written(&look.decide());
+    assert_eq!((status.pre_action_succeed, status.post_action_succeed), (Some(false), Some(true)));
+    let record = &status.container_execution_hook_statuses[0];
+    let pre = record.pre_action_status.clone().expect("it has ended");
+    assert_eq!((pre.action_timestamp, pre.action_succeed), (None, Some(false)));
+    assert_eq!(pre.error.map(|error| error.message), Some("revoked before anything was run".to_owned()));
+    assert_eq!((record.post_action_status.clone(), status.freeze_window), (None, None));
+}
+
+#[test]
+fn when_every_post_action_has_succeeded_it_is_thawed_and_nothing_holds_it() {
+    let mut look = Look::at_thawing();
+    look.undo(0, [10, 11], true);
+    assert_eq!(look.decide(), Decision::default());
+    look.undo(1, [10, 12], true);
+    look.now = 12;
+    let decision = look.decide();
+    assert_eq!(deeds(&decision), ["write", "let go"]);
+    assert_eq!(decision.reports[0].note, "thawed after 10.000s");
+    let status = written(&decision);
+    assert_eq!((said(&status, condition::THAWED), status.post_action_succeed), ("True Thawed".to_owned(), Some(true)));
+    let window = status.freeze_window.expect("it is over");
+    assert_eq!((window.start_time.unwrap().0, window.end_time.unwrap().0), (at(2), at(12)));
+    let post = status.container_execution_hook_statuses[0].post_action_status.clone().expect("it ran");
+    assert_eq!((post.action_succeed, post.attempts, post.error), (Some(true), Some(1), None));
+    assert_eq!((post.action_timestamp.unwrap().0, post.complete_timestamp.unwrap().0), (at(10), at(11)));
+    let look = look.done();
+    assert_eq!(look.decide(), Decision::default());
+    assert!(is_settled(&look.object, look.children.into_iter()));
+}
+
+#[test]
+fn a_deleted_hook_that_is_thawed_goes_without_another_write() {
+    let mut look = Look::at_frozen().deleted().done();
+    look.undo(0, [10, 11], true);
+    look.undo(1, [10, 11], true);
+    assert_eq!(deeds(&look.decide()), ["let go"]);
+    assert_eq!(look.decide().reports[0].reason, "Thawed");
+}
+
+#[test]
+fn a_post_action_that_fails_is_said_once_and_may_still_succeed() {
+    let mut look = Look::at_thawing();
+    look.undo(0, [10, 11], false);
+    assert_eq!(look.decide(), Decision::default(), "the other one is still under way");
+    look.undo(1, [10, 12], true);
+    let decision = look.decide();
+    assert_eq!(deeds(&decision), ["write"]);
+    assert_eq!(
+        (decision.reports[0].gravity, decision.reports[0].reason.as_str()),
+        (Gravity::Warning, "PostActionFailed")
+    );
+    let mut look = look.done();
+    assert_eq!(look.status().post_action_succeed, Some(false));
+    assert_eq!(said(&look.status(), condition::THAWED), "False PostActionFailed");
+    let text =
+        "pod `db-0`: it sticks. When it is mended, `kubectl boathook thaw hook` tries at once; `--force` gives it up";
+    assert_eq!(message(&look.status(), condition::THAWED), text);
+    assert_eq!(look.status().freeze_window.and_then(|window| window.end_time), None);
+    look.undo(0, [20, 21], false);
+    assert_eq!(look.decide(), Decision::default(), "that it failed again is no news");
+    look.undo(0, [30, 31], true);
+    assert_eq!(deeds(&look.decide()), ["write", "let go"]);
+    let mut look = look.done();
+    assert_eq!(look.status().post_action_succeed, Some(true));
+    look.undo(0, [40, 41], false);
+    assert_eq!(look.decide(), Decision::default(), "and it never turns back");
+}
+
+#[test]
+fn without_a_post_action_there_is_nothing_to_wait_for() {
+    let mut look = Look::with(json!({"postAction": null})).done();
+    look.succeed(0, [2, 3]);
+    look.succeed(1, [2, 3]);
+    let look = look.done();
+    assert_eq!(look.status().post_action_succeed, None);
+    let look = look.requested();
+    assert_eq!(deeds(&look.decide()), ["write", "let go"]);
+    assert_eq!(written(&look.decide()).post_action_succeed, Some(true));
+    assert_eq!(look.decide().reports[0].note, "there is nothing left to thaw");
+}
+
+#[test]
+fn when_the_time_since_the_first_pre_action_is_over_everything_is_taken_back() {
+    let mut look = Look::at_frozen();
+    assert_eq!(look.decide().again, Some(at(32)));
+    look.now = 32;
+    assert_eq!(deeds(&look.decide()), ["thaw", "thaw", "write"]);
+    let look = look.done();
+    assert_eq!(said(&look.status(), condition::EXPIRED), "True Expired");
+    assert_eq!(said(&look.status(), condition::FROZEN), "False Expired");
+    // Also if the first one has not even finished.
+    let mut look = Look::at_freezing();
+    look.claim(0, 2);
+    look.now = 32;
+    assert_eq!(said(&written(&look.decide()), condition::FROZEN), "False Expired");
+}
+
+#[test]
+fn an_undo_that_began_by_itself_means_that_the_time_was_over() {
+    let mut look = Look::at_frozen();
+    look.undo(1, [30, 31], true);
+    assert_eq!(deeds(&look.decide()), ["thaw", "write"]);
+    assert_eq!(said(&written(&look.decide()), condition::EXPIRED), "True Expired");
+}
+
+#[test]
+fn the_first_reason_stays() {
+    let mut look = Look::at_frozen();
+    look.now = 40;
+    let look = look.done().requested().deleted();
+    assert_eq!(look.decide(), Decision::default());
+    let mut look = Look::at_thawing();
+    look.now = 60;
+    assert_eq!(said(&look.done().status(), condition::EXPIRED), "nothing");
+}
+
+#[test]
+fn a_person_may_ask_not_to_wait_for_the_next_round_again_and_again() {
+    let mut look = Look::at_thawing();
+    look.undo(0, [10, 11], false);
+    look.undo(1, [10, 12], true);
+    let look = look.done().annotated(UNDO_NOW, "2026-01-01T00:00:00Z");
+    let Effect::TakeBack(asked) = look.decide().effects.remove(0) else { panic!("nothing is asked") };
+    assert_eq!((asked.child, asked.undo_now.as_deref()), (look.children[0].name_any(), Some("2026-01-01T00:00:00Z")));
+    assert_eq!(deeds(&look.decide()), ["thaw now"]);
+    let mut look = look;
+    look.children[0].annotations_mut().insert(UNDO_NOW.to_owned(), "2026-01-01T00:00:00Z".to_owned());
+    assert_eq!(look.decide(), Decision::default());
+    let look = look.annotated(UNDO_NOW, "2026-01-01T00:01:00Z");
+    assert_eq!(deeds(&look.decide()), ["thaw now"]);
+}
+
+#[test]
+fn what_a_person_gives_up_is_closed_and_never_called_thawed() {
+    let mut look = Look::at_thawing();
+    look.undo(0, [10, 11], false);
+    look.undo(1, [10, 12], true);
+    let mut look = look.done().annotated(ABANDON_UNDO, "true");
+    look.children[0].annotations_mut().insert(ABANDON_UNDO.to_owned(), "false".to_owned());
+    assert_eq!(deeds(&look.decide()), ["give up"]);
+    look.children[0].annotations_mut().insert(ABANDON_UNDO.to_owned(), "true".to_owned());
+    assert_eq!(look.decide(), Decision::default());
+    look.close(0, "False", "Abandoned");
+    assert_eq!(deeds(&look.decide()), ["write", "let go"]);
+    assert_eq!(look.decide().reports[0].gravity, Gravity::Warning);
+    let mut look = look.done();
+    assert_eq!(
+        (said(&look.status(), condition::THAWED), look.status().post_action_succeed),
+        ("False Abandoned".to_owned(), Some(false))
+    );
+    // The children that said so are gone.
+    look.children.clear();
+    assert_eq!(look.decide(), Decision::default());
+    assert!(is_settled(&look.object, look.children.into_iter()));
+}
+
+#[test]
+fn a_thaw_that_nobody_can_confirm_is_said_loudly_also_when_the_object_goes() {
+    let mut look = Look::at_frozen().deleted().done();
+    look.undo(1, [10, 12], true);
+    look.close(0, "Unknown", "ThawUnconfirmed");
+    assert_eq!(deeds(&look.decide()), ["write", "let go"]);
+    assert_eq!(
+        (look.decide().reports[0].gravity, look.decide().reports[0].reason.as_str()),
+        (Gravity::Warning, "ThawUnconfirmed")
+    );
+    let status = written(&look.decide());
+    assert_eq!(
+        (said(&status, condition::THAWED), status.post_action_succeed),
+        ("Unknown ThawUnconfirmed".to_owned(), Some(false))
+    );
+}
+
+#[test]
+fn a_pod_that_is_gone_needs_no_thaw() {
+    let mut look = Look::at_thawing();
+    look.undo(1, [10, 12], true);
+    look.close(0, "True", "PodGone");
+    assert_eq!(deeds(&look.decide()), ["write", "let go"]);
+    assert_eq!(written(&look.decide()).post_action_succeed, Some(true));
+}
+
+#[test]
+fn a_child_that_comes_when_everything_is_over_is_taken_back() {
+    let mut look = Look::at_thawing();
+    let mut late = look.children.remove(1);
+    late.status = None;
+    late.spec.undo_requested = false;
+    look.undo(0, [10, 11], true);
+    let mut look = look.done();
+    assert_eq!(look.status().post_action_succeed, Some(true));
+    look.children.push(late);
+    assert!(!is_settled(&look.object, look.children.clone().into_iter()));
+    assert_eq!(deeds(&look.decide()), ["thaw"]);
+    let mut look = look.done();
+    look.refuse(1, 13);
+    assert!(is_settled(&look.object, look.children.clone().into_iter()));
+    assert_eq!(look.decide(), Decision::default());
+}
