@@ -2,6 +2,7 @@
 //! See `boathook_tests::boathook`.
 
 mod consistency;
+mod copies;
 mod cutting;
 mod door;
 mod freezing;
@@ -30,6 +31,8 @@ fn main() -> ExitCode {
         consistency::a_claim_that_nobody_uses_needs_no_hooks,
         consistency::a_claim_that_comes_into_use_before_the_cut_is_not_consistent,
         consistency::without_hooks_a_snapshot_of_what_is_used_is_crash_consistent,
+        copies::twenty_snapshots_under_load_are_whole_with_hooks,
+        copies::of_twenty_snapshots_under_load_some_are_torn_without_hooks,
         cutting::a_cut_that_fails_thaws_and_leaves_nothing,
         cutting::a_cut_that_comes_after_its_time_is_never_called_consistent,
         admitted::a_marked_snapshot_is_held_until_it_is_frozen,
