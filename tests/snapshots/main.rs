@@ -7,6 +7,7 @@ mod cutting;
 mod door;
 mod freezing;
 mod hooks;
+mod outages;
 mod targets;
 mod thawing;
 
@@ -76,10 +77,19 @@ fn main() -> ExitCode {
         thawing::a_hanging_inner_thaw_does_not_delay_an_expired_outer_one,
         thawing::what_is_frozen_in_a_namespace_that_is_deleted_is_thawed,
     ];
+    let both_alone = alone![
+        outages::a_pre_action_whose_reply_is_lost_is_taken_back,
+        outages::a_snapshot_that_outlives_its_controller_is_consistent_only_without_an_expiry,
+        outages::a_snapshot_deleted_while_the_controller_is_down_is_thawed,
+    ];
     let only_api_alone = alone![refused::with_boathook_down_plain_snapshots_are_taken_and_marked_ones_refused];
     let suite = [
-        Scenarios { executor: Executor::Api, common: both.clone(), alone: only_api_alone },
-        Scenarios { executor: Executor::Agent, common: both, alone: vec![] },
+        Scenarios {
+            executor: Executor::Api,
+            common: both.clone(),
+            alone: [both_alone.clone(), only_api_alone].concat(),
+        },
+        Scenarios { executor: Executor::Agent, common: both, alone: both_alone },
     ];
     phases::main(Path::new(env!("CARGO_BIN_EXE_lantern")), &suite)
 }
