@@ -11,15 +11,13 @@ use boathook_tests::{
         installation::Installation,
         notifications::undone,
         recording::{freezes_at, record},
+        running::Running,
     },
 };
 use kube::ResourceExt;
 use serde_json::json;
 
-use crate::{
-    held::{held, held_by, hold, is, lines, lock, no_longer_held, thaw, timed_lock},
-    outages::Running,
-};
+use crate::held::{held, held_by, hold, is, lines, lock, no_longer_held, thaw, timed_lock};
 
 pub(crate) async fn a_session_ends_with_its_executor_and_the_next_one_undoes_it(
     ctx: Ctx,

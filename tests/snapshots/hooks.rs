@@ -2,12 +2,12 @@
 
 use anyhow::{Result, ensure};
 use boathook_api::{
-    ExecutionHook,
+    ExecutionHook, ExecutionHookTemplate,
     pod_notification::Executor,
     words::{condition, reason},
 };
 use boathook_tests::{
-    Ctx, DEADLINE,
+    Ctx,
     boathook::{
         conditions,
         execution_hooks::{condition_of, freezing, freezing_as, mains, part_of, shell, shell_within, status, with},
@@ -15,9 +15,8 @@ use boathook_tests::{
         recording::{record, recorder, recorder_on},
     },
     claims::claim,
-    pods::pod,
 };
-use k8s_openapi::api::core::v1::Event;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 /// Three pods that record on one claim, each with its name in `$POD`.
@@ -133,77 +132,69 @@ pub(crate) async fn a_pre_action_is_tried_again_until_its_time_is_over(ctx: Ctx,
     Ok(())
 }
 
-pub(crate) async fn without_its_template_a_hook_says_which_to_create(ctx: Ctx, _: Executor) -> Result<()> {
+/// Nobody knows how far it came: it is thawed when it has ended, and before the hook goes.
+pub(crate) async fn a_hook_deleted_while_its_pre_action_runs_is_thawed(ctx: Ctx, executor: Executor) -> Result<()> {
     ctx.run_pod(recorder(&ctx, "box").build()).await?;
-    ctx.create_hook("db", with(json!({"executionHookTemplateName": "mysql"}), mains(["box"]))).await?;
-    refused(&ctx, "db", reason::TEMPLATE_NOT_FOUND, &["`mysql`", "create it"]).await?;
-    assert_eq!(ctx.recorded("box").await?, [""; 0]);
-    Ok(())
-}
-
-pub(crate) async fn without_a_target_a_hook_says_what_to_write(ctx: Ctx, _: Executor) -> Result<()> {
-    ctx.run_pod(recorder(&ctx, "box").label("app", "db").build()).await?;
-    ctx.create(&pod("waits", "localhost/nowhere:1").label("app", "slow").build()).await?;
-    let cases = [
-        ("nothing", json!({}), reason::NO_TARGET, vec!["podContainerNamesList", "podSelector"]),
-        ("containers", json!({"containerSelector": {"containerName": "main"}}), reason::NO_TARGET, vec!["podSelector"]),
-        ("list", json!({"podContainerNamesList": []}), reason::NO_TARGET, vec!["podContainerNamesList"]),
-        (
-            "no-containers",
-            json!({"podContainerNamesList": [{"podName": "box", "containerNames": []}]}),
-            reason::NO_TARGET,
-            vec!["containerNames", "`main`"],
-        ),
-        ("no-pod", mains(["ship"]), reason::NO_TARGET, vec!["`ship`"]),
-        (
-            "no-container",
-            json!({"podSelector": {"matchLabels": {"app": "db"}}, "containerSelector": {"containerName": "side"}}),
-            reason::NO_TARGET,
-            vec!["`side`", "`main`"],
-        ),
-        ("labels", json!({"podSelector": {"matchLabels": {"app": "web"}}}), reason::NO_TARGET, vec!["podSelector"]),
-        (
-            "not-running",
-            json!({"podSelector": {"matchLabels": {"app": "slow"}}}),
-            reason::POD_NOT_RUNNING,
-            vec!["`waits`", "Running"],
-        ),
-        (
-            "not-ready",
-            json!({"podSelector": {"matchLabels": {"app": "slow"}}, "policy": "ExecuteOnce"}),
-            reason::POD_NOT_RUNNING,
-            vec!["Ready"],
-        ),
-    ];
-    for (name, fields, why, words) in cases {
-        ctx.create_hook(name, with(freezing(), fields)).await?;
-        refused(&ctx, name, why, &words).await?;
-        ctx.delete_and_see_gone::<ExecutionHook>(name).await?;
+    let waits = format!("{}; until [ -e log/go ]; do sleep 0.1; done", record("freeze"));
+    ctx.create_hook("db", with(with(freezing(), json!({"preAction": shell(&waits)})), mains(["box"]))).await?;
+    ctx.records("box", "freeze").await?;
+    ctx.api::<ExecutionHook>().delete("db", &DeleteParams::default()).await?;
+    if executor == Executor::Api {
+        // Nothing can be ended through the API server: the thaw follows the PreAction's own end.
+        ctx.shell("box", "touch log/go").await?;
     }
-    assert_eq!(ctx.recorded("box").await?, [""; 0]);
+    ctx.gone::<ExecutionHook>("db").await?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
     Ok(())
 }
 
-/// It failed before anything was run, for this reason, and says these words; an Event does too.
-async fn refused(ctx: &Ctx, name: &str, why: &str, words: &[&str]) -> Result<()> {
-    let hook = ctx.thawed(name).await?;
-    assert_eq!(status(&hook).pre_action_succeed, Some(false), "{name}");
-    assert_eq!(condition_of(&hook, condition::ACCEPTED), Some(("False".to_owned(), why.to_owned())), "{name}");
-    let message = conditions::message(&status(&hook).conditions, condition::ACCEPTED);
-    ensure!(words.iter().all(|word| message.contains(word)), "hook `{name}` does not say what to do: {message}");
-    let mut events = ctx.watch::<Event>("").await?;
-    let tells = |event: &Event| event.regarding_name() == Some(name) && event.reason.as_deref() == Some(why);
-    events.until(DEADLINE, "an Event says so", |seen| seen.now.values().any(tells)).await?;
+pub(crate) async fn a_hook_that_is_asked_to_thaw_stays_to_be_read(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_pod(recorder(&ctx, "box").build()).await?;
+    ctx.freeze("db", with(freezing(), mains(["box"]))).await?;
+    ctx.request_thaw("db").await?;
+    let thawed = ctx.thawed("db").await?;
+    assert_eq!(condition_of(&thawed, condition::THAWED), Some(("True".to_owned(), reason::THAWED.to_owned())));
+    assert_eq!(condition_of(&thawed, condition::EXPIRED), None);
+    ensure!(status(&thawed).freeze_window.is_some_and(|window| window.duration.is_some()), "{thawed:?}");
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
     Ok(())
 }
 
-/// Whom an Event is about.
-trait Regarding {
-    fn regarding_name(&self) -> Option<&str>;
+pub(crate) async fn a_hook_that_nobody_thaws_is_thawed_when_its_time_is_over(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_pod(recorder(&ctx, "box").build()).await?;
+    ctx.create_hook("db", with(with(freezing(), json!({"expirationSeconds": 4})), mains(["box"]))).await?;
+    let thawed = ctx.thawed("db").await?;
+    assert_eq!(condition_of(&thawed, condition::EXPIRED), Some(("True".to_owned(), reason::EXPIRED.to_owned())));
+    assert_eq!(condition_of(&thawed, condition::FROZEN), Some(("False".to_owned(), reason::EXPIRED.to_owned())));
+    assert_eq!(condition_of(&thawed, condition::NO_EXPIRY), None);
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    Ok(())
 }
 
-impl Regarding for Event {
-    fn regarding_name(&self) -> Option<&str> {
-        self.involved_object.name.as_deref()
-    }
+pub(crate) async fn a_hook_without_an_expiry_warns_and_stays_frozen(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_pod(recorder(&ctx, "box").build()).await?;
+    let frozen = ctx.freeze("db", with(with(freezing(), json!({"expirationSeconds": null})), mains(["box"]))).await?;
+    assert_eq!(condition_of(&frozen, condition::NO_EXPIRY), Some(("True".to_owned(), reason::NO_EXPIRY.to_owned())));
+    ctx.event_of("db", reason::NO_EXPIRY).await?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze"]);
+    ctx.delete_and_see_gone::<ExecutionHook>("db").await?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    Ok(())
+}
+
+/// What was accepted is what runs.
+pub(crate) async fn a_template_edited_midway_changes_nothing_under_way(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_pod(recorder(&ctx, "box").build()).await?;
+    ctx.create_template("quiet", freezing()).await?;
+    ctx.freeze("db", with(json!({"executionHookTemplateName": "quiet"}), mains(["box"]))).await?;
+    let edited = Patch::Merge(json!({"spec": {"postAction": shell(&record("edited"))}}));
+    ctx.api::<ExecutionHookTemplate>().patch("quiet", &PatchParams::default(), &edited).await?;
+    ctx.delete_and_see_gone::<ExecutionHook>("db").await?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+
+    ctx.freeze("again", with(json!({"executionHookTemplateName": "quiet"}), mains(["box"]))).await?;
+    ctx.delete_and_see_gone::<ExecutionHookTemplate>("quiet").await?;
+    ctx.delete_and_see_gone::<ExecutionHook>("again").await?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw", "freeze", "edited"]);
+    Ok(())
 }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use k8s_openapi::{ClusterResourceScope, apimachinery::pkg::apis::meta::v1::ObjectMeta, jiff::Timestamp};
 use kube::{
     Api, Resource, ResourceExt,
-    api::{DynamicObject, ListParams, Patch, PatchParams},
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams},
     core::{ApiResource, TypeMeta},
 };
 use serde::{Deserialize, Serialize};
@@ -102,16 +102,19 @@ fn content_of(snapshot: &VolumeSnapshot) -> Option<String> {
 /// First the snapshots, which would ask for contents again; then what the sidecar of this driver would have let go.
 async fn remove_contents(ctx: Ctx, driver: String) -> Result<()> {
     let snapshots: Api<VolumeSnapshot> = ctx.api();
-    snapshots.delete_collection(&Default::default(), &ListParams::default()).await?;
+    snapshots.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
     let mut left = ctx.watch::<VolumeSnapshot>("").await?;
     left.until(DEADLINE, "the snapshots are gone", |seen| seen.now.is_empty()).await?;
     let contents = ApiResource::erase::<VolumeSnapshotContent>(&());
     let contents: Api<DynamicObject> = Api::all_with(ctx.client(), &contents);
     for content in contents.list(&ListParams::default()).await?.items {
         if content.data["spec"]["driver"] == *driver {
+            let name = content.name_any();
+            contents.delete(&name, &DeleteParams::default()).await?;
+            // Only now: one that is not being deleted is protected again at once.
             let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-            contents.patch(&content.name_any(), &PatchParams::default(), &free).await?;
-            namespace::remove::<VolumeSnapshotContent>(ctx.client(), content.name_any()).await?;
+            contents.patch(&name, &PatchParams::default(), &free).await?;
+            namespace::remove::<VolumeSnapshotContent>(ctx.client(), name).await?;
         }
     }
     Ok(())

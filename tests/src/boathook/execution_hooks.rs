@@ -6,7 +6,7 @@ use boathook_api::{
     execution_hook::{ContainerExecutionHookStatus, ExecutionHookStatus},
     words::{ABANDON_UNDO, UNDO_NOW, condition},
 };
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::{api::core::v1::Event, jiff::Timestamp};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -131,6 +131,16 @@ impl Ctx {
         let what = format!("says {kind}, {reason}");
         let says = |hook: &ExecutionHook| condition_of(hook, kind).is_some_and(|(_, why)| why == reason);
         self.watch_until(DEADLINE, name, &what, says).await
+    }
+
+    /// Waits for an Event about the object of this name, for this reason.
+    pub async fn event_of(&self, name: &str, reason: &str) -> Result<()> {
+        let mut events = self.watch::<Event>("").await?;
+        let tells = |event: &Event| {
+            event.involved_object.name.as_deref() == Some(name) && event.reason.as_deref() == Some(reason)
+        };
+        let what = format!("an Event about `{name}` says {reason}");
+        events.until(DEADLINE, &what, |seen| seen.now.values().any(tells)).await.map(drop)
     }
 
     pub async fn request_thaw(&self, name: &str) -> Result<()> {

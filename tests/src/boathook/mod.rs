@@ -18,6 +18,7 @@ pub mod phases;
 pub mod process;
 pub mod recording;
 pub mod role;
+pub mod running;
 
 use boathook_api::pod_notification::Executor;
 

@@ -62,8 +62,13 @@ pub fn ends_on_demand(pod: PodBuilder) -> PodBuilder {
 
 /// The same pod, whose container ends when the file `log/end` is there and not before, whoever asks it to.
 pub fn stubborn(ctx: &Ctx, name: &str) -> PodBuilder {
+    ends_only_on_demand(recorder(ctx, name))
+}
+
+/// Makes a container that records end when the file `log/end` is there and not before, whoever asks it to.
+pub fn ends_only_on_demand(pod: PodBuilder) -> PodBuilder {
     let script = "trap '' TERM; until [ -e log/end ]; do sleep 0.1; done";
-    recorder(ctx, name).command(["sh", "-c", script]).grace(600)
+    pod.command(["sh", "-c", script]).grace(600)
 }
 
 /// A shell's command that records this word.

@@ -68,8 +68,9 @@ pub(super) fn try_again(
     decision: &mut Decision,
 ) {
     let ended = results.iter().map(|(_, ended)| ended.completed).max().unwrap_or(now);
-    // A person who has mended something does not wait for the next round.
-    let asked = object.undo_now().is_some_and(|asked| ended < asked);
+    // A person who has mended something does not wait for the next round, nor for one that began before.
+    let begun = results.iter().map(|(_, ended)| ended.started).max().unwrap_or(now);
+    let asked = object.undo_now().is_some_and(|asked| begun < asked);
     let next = if asked { ended } else { ended + pause(round) };
     match work.is_empty() {
         true => {}
