@@ -3,13 +3,16 @@
 
 mod consistency;
 mod cutting;
+mod faults;
 mod hooks;
 mod thawing;
+mod two_pods;
 
 use std::{path::Path, process::ExitCode};
 
 use boathook_api::pod_notification::Executor;
 use boathook_tests::{
+    alone,
     boathook::phases::{self, Scenarios},
     common,
 };
@@ -27,9 +30,13 @@ fn main() -> ExitCode {
         hooks::without_a_target_a_hook_says_what_to_write,
         thawing::a_post_action_that_fails_is_tried_until_it_succeeds,
     ];
+    let both_alone = alone![
+        faults::wherever_the_controller_is_killed_before_a_write_arrives_every_promise_is_kept,
+        faults::wherever_the_controller_is_killed_before_an_answer_every_promise_is_kept,
+    ];
     let suite = [
-        Scenarios { executor: Executor::Api, common: both.clone(), alone: vec![] },
-        Scenarios { executor: Executor::Agent, common: both, alone: vec![] },
+        Scenarios { executor: Executor::Api, common: both.clone(), alone: both_alone.clone() },
+        Scenarios { executor: Executor::Agent, common: both, alone: both_alone },
     ];
     phases::main(Path::new(env!("CARGO_BIN_EXE_lantern")), &suite)
 }
