@@ -1,5 +1,5 @@
-//! The controller is killed at every write that it makes: before the write has arrived, and before its answer has. Then
-//! another one is started, and whatever the first one left, every promise is kept.
+//! The controller is killed at every write that it makes. Then another one is started, and whatever the first one left,
+//! every promise is kept.
 
 use std::time::{Duration, Instant};
 
@@ -14,62 +14,93 @@ use boathook_tests::{
     Ctx, DEADLINE,
     boathook::{
         api_proxy::{ApiProxy, Cut, Fate},
+        application_snapshots::{self, is_complete},
+        conditions::is_true,
         installation::Installation,
         notifications::{condition_of, state, status},
         process::Process,
     },
+    cluster::Choice,
 };
 use kube::ResourceExt;
-use serde_json::json;
 
 use crate::two_pods;
 
 /// Far more than a snapshot takes: whoever comes here writes without end.
 const MOST_WRITES: usize = 100;
 
-/// Nothing was written for this long after each kill, and for that long at the end.
+/// On another cluster than the embedded one each round takes longer, and every seventh write has to do.
+const STEP_ELSEWHERE: usize = 7;
+
+/// Nothing is written for this long when everything is done; and, in the end, for that long.
 const QUIET: Duration = Duration::from_millis(500);
 const LONG_QUIET: Duration = Duration::from_secs(5);
 
-pub(crate) async fn wherever_the_controller_is_killed_every_promise_is_kept(
+/// A controller, and the proxy that it writes through.
+type Watched = (Process, ApiProxy);
+
+/// It was to write something, and never did.
+pub(crate) async fn killed_before_any_write_arrives_every_promise_is_kept(
     ctx: Ctx,
     installation: Installation,
     executor: Executor,
 ) -> Result<()> {
-    two_pods::start(&ctx).await?;
+    kill_at_every_write(&ctx, &installation, executor, Fate::NeverArrives, Some(two_pods::LONG)).await
+}
+
+/// It did write, and never knew. The hooks never expire, so a successor may vouch for what it did not begin: the copies
+/// say whether it was right.
+pub(crate) async fn killed_before_any_answer_every_promise_is_kept(
+    ctx: Ctx,
+    installation: Installation,
+    executor: Executor,
+) -> Result<()> {
+    kill_at_every_write(&ctx, &installation, executor, Fate::AnswerLost, None).await
+}
+
+async fn kill_at_every_write(
+    ctx: &Ctx,
+    installation: &Installation,
+    executor: Executor,
+    fate: Fate,
+    expiration: Option<i32>,
+) -> Result<()> {
+    two_pods::start(ctx).await?;
     let agent = match executor {
         Executor::Api => None,
         Executor::Agent => Some(installation.agent().await?),
     };
-    let mut running = installation.controller_behind_proxy(executor).await?;
-    for (fate, word) in [(Fate::NeverArrives, "never-arrives"), (Fate::AnswerLost, "answer-lost")] {
-        for at in 1.. {
-            ensure!(at <= MOST_WRITES, "it writes without end: {:#?}", running.1.writes());
-            let round = format!("{word}-{at}");
-            let begun = Instant::now();
-            two_pods::create_templates(&ctx, &round, two_pods::EXPIRATION).await?;
-            running.1.cut(Cut { of: "", at, fate });
-            two_pods::begin(&ctx, &round, json!({})).await?;
-            let came_to_its_end = tokio::select! {
-                () = running.1.cut_made() => false,
-                ended = undisturbed(&ctx, &running.1, &round) => { ended?; true }
-            };
-            let writes = running.1.writes();
-            if !came_to_its_end {
-                running = replace(&installation, executor, running).await?;
-            }
-            let outcome = promises_kept(&ctx, &running.1, &round);
-            let outcome = outcome.await.with_context(|| format!("`{round}`, killed at the last of {writes:#?}"))?;
-            eprintln!("{round}: {} -> {} in {:?}", writes[writes.len() - 1], shown(&outcome), begun.elapsed());
-            if came_to_its_end {
-                break;
-            }
+    let step = match Choice::of_the_environment()? {
+        Choice::Embedded => 1,
+        Choice::Kubeconfig => STEP_ELSEWHERE,
+    };
+    let mut watched = installation.controller_behind_proxy(executor).await?;
+    let mut undisturbed = false;
+    for at in (1..).step_by(step).take_while(|at| *at <= MOST_WRITES) {
+        let (begun, name) = (Instant::now(), format!("at-{at}"));
+        two_pods::create_templates(ctx, &name, expiration).await?;
+        watched.1.cut(Cut { of: "", at, fate });
+        ctx.create_application_snapshot(&name, two_pods::snapshot(&name)).await?;
+        undisturbed = tokio::select! {
+            () = watched.1.cut_made() => false,
+            ended = comes_to_a_good_end(ctx, &watched.1, &name) => ended.map(|()| true)?,
+        };
+        let writes = watched.1.writes();
+        if !undisturbed {
+            watched = replace(installation, executor, watched).await?;
+        }
+        let kept = promises_kept(ctx, &watched.1, &name).await;
+        let ended = kept.with_context(|| format!("killed at the last of these writes: {writes:#?}"))?;
+        eprintln!("{at} {}: {} ({:?})", writes.last().map_or("", String::as_str), shown(&ended), begun.elapsed());
+        if undisturbed {
+            break;
         }
     }
-    let (controller, proxy) = running;
+    ensure!(undisturbed, "it writes without end: {:#?}", watched.1.writes());
+    let (controller, proxy) = watched;
     proxy.count();
     proxy.quiet_for(LONG_QUIET).await?;
-    ensure!(proxy.writes().is_empty(), "there was nothing to do: {:?}", proxy.writes());
+    ensure!(proxy.writes().is_empty(), "there was nothing to write: {:#?}", proxy.writes());
     controller.stop().await?;
     match agent {
         Some(agent) => agent.stop().await,
@@ -77,51 +108,45 @@ pub(crate) async fn wherever_the_controller_is_killed_every_promise_is_kept(
     }
 }
 
-/// No write was chosen any more: it comes to a good end.
-async fn undisturbed(ctx: &Ctx, proxy: &ApiProxy, snapshot: &str) -> Result<()> {
-    let ended = two_pods::ended(ctx, snapshot).await?;
+/// The chosen write was never made, and so nobody is killed.
+async fn comes_to_a_good_end(ctx: &Ctx, proxy: &ApiProxy, name: &str) -> Result<()> {
+    let ended = ctx.over(name).await?;
     proxy.quiet_for(QUIET).await?;
-    ensure!(ended.consistency == Some(Consistency::Application), "nobody was killed: {ended:?}");
-    Ok(())
+    is_complete(&ended, Consistency::Application)
 }
 
-async fn replace(
-    installation: &Installation,
-    executor: Executor,
-    (killed, proxy): (Process, ApiProxy),
-) -> Result<(Process, ApiProxy)> {
+async fn replace(installation: &Installation, executor: Executor, (killed, proxy): Watched) -> Result<Watched> {
     killed.kill().await?;
     drop(proxy);
     installation.bury_leader().await?;
     installation.controller_behind_proxy(executor).await
 }
 
-async fn promises_kept(ctx: &Ctx, proxy: &ApiProxy, snapshot: &str) -> Result<ApplicationSnapshotStatus> {
-    let ended = two_pods::ended(ctx, snapshot).await?;
-    let is_true = |kind: &str| ended.conditions.iter().any(|one| one.type_ == kind && one.status == "True");
-    ensure!(is_true(condition::COMPLETE) != is_true(condition::FAILED), "not one of both: {ended:?}");
-    two_pods::thawed(ctx, snapshot).await?;
-    nothing_open(ctx).await?;
+async fn promises_kept(ctx: &Ctx, proxy: &ApiProxy, name: &str) -> Result<ApplicationSnapshotStatus> {
+    let ended = application_snapshots::status(&ctx.over(name).await?);
+    let says = |kind: &str| is_true(&ended.conditions, kind);
+    ensure!(says(condition::COMPLETE) != says(condition::FAILED), "it is not one of both: {ended:?}");
+    two_pods::is_thawed(ctx, name).await?;
+    nothing_owed(ctx).await?;
     proxy.quiet_for(QUIET).await?;
-    let afterwards: ApplicationSnapshot = ctx.api().get(snapshot).await?;
-    ensure!(two_pods::status(&afterwards) == ended, "it ended as {ended:?}, and then became {afterwards:?}");
-    two_pods::thawed(ctx, snapshot).await?;
-    two_pods::honest(ctx, snapshot, &ended).await?;
-    ctx.delete_and_see_gone::<ApplicationSnapshot>(snapshot).await?;
+    let later: ApplicationSnapshot = ctx.api().get(name).await?;
+    ensure!(application_snapshots::status(&later) == ended, "it had ended as {ended:?}, and is now {later:?}");
+    two_pods::is_honest(ctx, name, &ended).await?;
+    ctx.delete_and_see_gone::<ApplicationSnapshot>(name).await?;
     everything_gone(ctx).await?;
-    two_pods::thawed(ctx, snapshot).await?;
+    two_pods::is_thawed(ctx, name).await?;
     Ok(ended)
 }
 
-/// Waits until nothing is owed by any PodNotification.
-async fn nothing_open(ctx: &Ctx) -> Result<()> {
+/// Waits until no PodNotification owes anything.
+async fn nothing_owed(ctx: &Ctx) -> Result<()> {
     let is_closed = |object: &PodNotification| {
         let undone = condition_of(object, condition::UNDONE).is_some_and(|(truth, _)| truth == "True");
-        let owes_nothing = status(object).claim.is_none() || undone;
-        state(object).is_terminal() && owes_nothing && object.finalizers().is_empty()
+        let owes = status(object).claim.is_some() && !undone;
+        state(object).is_terminal() && !owes && object.finalizers().is_empty()
     };
     let mut watch = ctx.watch::<PodNotification>("").await?;
-    watch.until(DEADLINE, "nothing is owed any more", |seen| seen.now.values().all(is_closed)).await.map(drop)
+    watch.until(DEADLINE, "no undo is owed", |seen| seen.now.values().all(is_closed)).await.map(drop)
 }
 
 /// Waits until the hooks have gone with their snapshot, and the PodNotifications with their hooks.
@@ -134,8 +159,6 @@ async fn everything_gone(ctx: &Ctx) -> Result<()> {
 
 fn shown(status: &ApplicationSnapshotStatus) -> String {
     let why = status.trouble.as_ref().map(|trouble| trouble.reason.as_str()).unwrap_or_default();
-    match status.consistency {
-        Some(consistency) => format!("{:?}, {consistency:?} {why}", status.phase),
-        None => format!("{:?} {why}", status.phase),
-    }
+    let consistency = status.consistency.map(|consistency| format!("{consistency:?} ")).unwrap_or_default();
+    format!("{:?} {consistency}{why}", status.phase)
 }

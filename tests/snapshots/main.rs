@@ -30,12 +30,14 @@ fn main() -> ExitCode {
         hooks::without_a_target_a_hook_says_what_to_write,
         thawing::a_post_action_that_fails_is_tried_until_it_succeeds,
     ];
-    let both_alone = alone![
-        faults::wherever_the_controller_is_killed_before_a_write_arrives_every_promise_is_kept,
-        faults::wherever_the_controller_is_killed_before_an_answer_every_promise_is_kept,
-    ];
+    let both_alone = alone![faults::killed_before_any_answer_every_promise_is_kept];
+    let only_api_alone = alone![faults::killed_before_any_write_arrives_every_promise_is_kept];
     let suite = [
-        Scenarios { executor: Executor::Api, common: both.clone(), alone: both_alone.clone() },
+        Scenarios {
+            executor: Executor::Api,
+            common: both.clone(),
+            alone: [both_alone.clone(), only_api_alone].concat(),
+        },
         Scenarios { executor: Executor::Agent, common: both, alone: both_alone },
     ];
     phases::main(Path::new(env!("CARGO_BIN_EXE_lantern")), &suite)
