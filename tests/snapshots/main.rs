@@ -5,11 +5,13 @@ mod consistency;
 mod copies;
 mod cutting;
 mod door;
+mod faults;
 mod freezing;
 mod hooks;
 mod outages;
 mod targets;
 mod thawing;
+mod two_pods;
 
 use std::{path::Path, process::ExitCode};
 
@@ -81,8 +83,12 @@ fn main() -> ExitCode {
         outages::a_pre_action_whose_reply_is_lost_is_taken_back,
         outages::a_snapshot_that_outlives_its_controller_is_consistent_only_without_an_expiry,
         outages::a_snapshot_deleted_while_the_controller_is_down_is_thawed,
+        faults::killed_before_any_answer_every_promise_is_kept,
     ];
-    let only_api_alone = alone![refused::with_boathook_down_plain_snapshots_are_taken_and_marked_ones_refused];
+    let only_api_alone = alone![
+        refused::with_boathook_down_plain_snapshots_are_taken_and_marked_ones_refused,
+        faults::killed_before_any_write_arrives_every_promise_is_kept,
+    ];
     let suite = [
         Scenarios {
             executor: Executor::Api,

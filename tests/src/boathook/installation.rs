@@ -15,6 +15,7 @@ use kube::{Api, api::DeleteParams, config::Kubeconfig};
 
 use super::{
     accounts::{self, Part},
+    api_proxy::ApiProxy,
     api_relay::ApiRelay,
     log::Log,
     node::Node,
@@ -52,7 +53,18 @@ impl Installation {
     /// Starts a controller, and waits until it leads and its webhooks answer.
     pub async fn controller(&self, executor: Executor, more: &[&str]) -> Result<Process> {
         let kubeconfig = accounts::kubeconfig(&self.cluster, Part::Controller(executor)).await?;
-        self.write("controller", &kubeconfig)?;
+        self.controller_with(&kubeconfig, executor, more).await
+    }
+
+    /// The same, with a way to the API server that counts what it writes and can stand in its way.
+    pub async fn controller_behind_proxy(&self, executor: Executor) -> Result<(Process, ApiProxy)> {
+        let mut kubeconfig = accounts::kubeconfig(&self.cluster, Part::Controller(executor)).await?;
+        let proxy = ApiProxy::to(self.cluster.config.clone(), &mut kubeconfig).await?;
+        Ok((self.controller_with(&kubeconfig, executor, &[]).await?, proxy))
+    }
+
+    async fn controller_with(&self, kubeconfig: &Kubeconfig, executor: Executor, more: &[&str]) -> Result<Process> {
+        self.write("controller", kubeconfig)?;
         let kubeconfig = self.kubeconfig("controller");
         let mut arguments = vec!["controller", "--kubeconfig", &kubeconfig];
         match executor {

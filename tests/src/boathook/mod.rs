@@ -4,6 +4,7 @@
 //! and agent are processes that can be stopped, continued and killed, without a second binary to build.
 
 pub mod accounts;
+pub mod api_proxy;
 pub mod api_relay;
 pub mod application_snapshots;
 pub mod conditions;
