@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 
 pub use accept::{Plan, PlannedHook, plan};
-pub use made::{hook_name, intent_name, snapshot_name};
+pub use made::{hook, hook_name, intent_name, snapshot_name};
 
 use crate::{Leadership, execution_hook::Refusal};
 
