@@ -122,7 +122,7 @@ fn read<T: DeserializeOwned + Serialize>(field: &str, value: Option<Value>) -> R
 }
 
 /// Where something was written that is not in what was read.
-fn without_meaning(written: &Value, meant: &Value) -> Option<String> {
+pub fn without_meaning(written: &Value, meant: &Value) -> Option<String> {
     match (written, meant) {
         (Value::Object(written), Value::Object(meant)) => {
             written.iter().find_map(|(key, value)| match meant.get(key) {

@@ -92,15 +92,44 @@ pub(crate) async fn merge<K: Kind>(client: &Client, scope: &Scope, name: &str, c
     answered::<K, _>(api.patch(name, &PatchParams::default(), &Patch::Merge(change)), "patch", scope).await
 }
 
+/// Whether one could be created: the API server checks everything and does nothing. Else its words.
+pub(crate) async fn try_to_create<K: Kind>(client: &Client, scope: &Scope, object: &K) -> Result<Result<(), Refused>> {
+    let api: Api<K> = scope.api(client);
+    let params = PostParams { dry_run: true, ..PostParams::default() };
+    match in_time(api.create(&params, object)).await? {
+        Ok(_) => Ok(Ok(())),
+        Err(kube::Error::Api(status)) => {
+            Ok(Err(Refused { is_there: status.reason == "AlreadyExists", message: status.message }))
+        }
+        Err(error) => Err(explained(error, Attempt { verb: "create", resource: &resource::<K>(), scope })),
+    }
+}
+
+/// Why something could not be created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// There is one of that name.
+    pub(crate) is_there: bool,
+    pub(crate) message: String,
+}
+
+/// Waits for an answer that is about no object, in time.
+pub(crate) async fn unnamed_answer<T>(request: impl Future<Output = kube::Result<T>>, what: &str) -> Result<T> {
+    in_time(request).await?.with_context(|| format!("failed to {what}"))
+}
+
+async fn in_time<T>(request: impl Future<Output = T>) -> Result<T> {
+    let answer = tokio::time::timeout(ANSWER_DEADLINE, request).await;
+    answer.with_context(|| format!("the API server did not answer within {ANSWER_DEADLINE:?}"))
+}
+
 /// Waits for an answer, in time; a refusal is put into words.
 pub(crate) async fn answered<K: Kind, T>(
     request: impl Future<Output = kube::Result<T>>,
     verb: &'static str,
     scope: &Scope,
 ) -> Result<T> {
-    let answer = tokio::time::timeout(ANSWER_DEADLINE, request).await;
-    let answer = answer.with_context(|| format!("the API server did not answer within {ANSWER_DEADLINE:?}"))?;
-    answer.map_err(|error| explained(error, Attempt { verb, resource: &resource::<K>(), scope }))
+    in_time(request).await?.map_err(|error| explained(error, Attempt { verb, resource: &resource::<K>(), scope }))
 }
 
 #[cfg(test)]

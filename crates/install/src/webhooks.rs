@@ -35,7 +35,7 @@ pub const VOLUME_SNAPSHOTS: &str = "/volume-snapshots";
 const TIMEOUT_SECONDS: i32 = 10;
 
 /// Hooks take their time: as long as Kubernetes lets a webhook have.
-const HOLD_SECONDS: i32 = 30;
+pub const HOLD_SECONDS: i32 = 30;
 
 /// What becomes of a request when the webhook cannot be asked.
 #[derive(Clone, Copy)]

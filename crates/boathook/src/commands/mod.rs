@@ -11,6 +11,7 @@ mod logbook;
 mod notifiers;
 mod notify;
 mod pages;
+mod plan;
 mod scope;
 mod selector;
 mod signals;
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Hooks(hooks::Hooks),
     /// Asks hooks for their thaw now, and says how it went
     Thaw(thaw::Thaw),
+    /// Says what a file would freeze, in which order, whether you may, and what is risky; nothing is done
+    Plan(plan::Plan),
     /// Draws who was frozen from when to when, and when the cut was
     Timeline(timeline::Timeline),
     /// The images that pods of the embedded cluster can run
@@ -70,6 +73,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode> {
         Command::Snapshot(snapshot) => snapshot.run(),
         Command::Hooks(hooks) => hooks.run(),
         Command::Thaw(thaw) => thaw.run(),
+        Command::Plan(plan) => plan.run(),
         Command::Timeline(timeline) => timeline.run(),
         Command::Image(image) => image.run(),
         Command::Logbook(logbook) => Ok(logbook.run()),

@@ -43,13 +43,31 @@ pub async fn look_at_claims(
     namespace: &str,
     source: &SnapshotSource,
 ) -> Result<(Vec<Claim>, Vec<Pod>), ClaimsError> {
+    let (claims, pods) = claims_and_pods(client, namespace, source).await?;
+    if claims.is_empty() {
+        return Ok((vec![], vec![]));
+    }
+    let attached = attached_volumes(client).await?;
+    Ok((used(&claims, &pods, &attached), pods))
+}
+
+/// The claims that a source means; and, if there are any, the pods of the namespace.
+pub async fn claims_and_pods(
+    client: &Client,
+    namespace: &str,
+    source: &SnapshotSource,
+) -> Result<(Vec<PersistentVolumeClaim>, Vec<Pod>), ClaimsError> {
     let claims = find(client, namespace, source).await?;
     if claims.is_empty() {
         return Ok((vec![], vec![]));
     }
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     let pods = in_time(pods.list(&ListParams::default())).await.context(PodsSnafu { namespace })?.items;
-    let attached = attached(client).await?;
+    Ok((claims, pods))
+}
+
+/// Who uses these claims: of these pods, and by these attached volumes.
+pub fn used(claims: &[PersistentVolumeClaim], pods: &[Pod], attached: &[String]) -> Vec<Claim> {
     let claim = |claim: &PersistentVolumeClaim| {
         let volume = claim.spec.as_ref().and_then(|spec| spec.volume_name.as_ref());
         Claim {
@@ -58,7 +76,7 @@ pub async fn look_at_claims(
             pods: pods.iter().filter_map(|pod| user(pod, &claim.name_any())).collect(),
         }
     };
-    Ok((claims.iter().map(claim).collect(), pods))
+    claims.iter().map(claim).collect()
 }
 
 async fn find(
@@ -80,8 +98,8 @@ async fn find(
     Ok(claims)
 }
 
-/// The volumes that are attached to a node.
-async fn attached(client: &Client) -> Result<Vec<String>, ClaimsError> {
+/// The volumes that are attached to a node. They belong to no namespace: whoever may look at one may not look at them.
+pub async fn attached_volumes(client: &Client) -> Result<Vec<String>, ClaimsError> {
     let api: Api<VolumeAttachment> = Api::all(client.clone());
     let all = match in_time(api.list(&ListParams::default())).await {
         Ok(all) => all.items,

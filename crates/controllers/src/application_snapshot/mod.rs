@@ -23,7 +23,8 @@ use kube::{
 use snafu::Snafu;
 use tokio::sync::mpsc;
 
-pub use claims::{ClaimsError, look_at_claims};
+pub use claims::{ClaimsError, attached_volumes, claims_and_pods, look_at_claims, used};
+pub use observe::{ObserveError, before};
 pub(crate) use triggers::parent_by_name;
 pub use triggers::{triggers, watch_snapshots};
 

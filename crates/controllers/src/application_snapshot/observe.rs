@@ -12,7 +12,7 @@ use boathook_decide::{
 };
 use boathook_runtime::{Classified, ErrorClass, in_time, lenient::Lenient};
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, ResourceExt, api::ListParams, runtime::reflector::ObjectRef};
+use kube::{Api, Client, ResourceExt, api::ListParams, runtime::reflector::ObjectRef};
 use snafu::{ResultExt, Snafu};
 
 use super::{
@@ -100,18 +100,18 @@ async fn look_around(
             missing_templates.push(name.clone());
         }
     }
-    let before = before(controller, namespace, object, &claims).await?;
+    let before = before(client, namespace, object, &claims).await?;
     Ok(Surroundings { claims, missing_templates, before })
 }
 
 /// Another snapshot that shares a claim and is under way, or came first. Not from the watch: what has just begun counts.
-async fn before(
-    controller: &Controller,
+pub async fn before(
+    client: &Client,
     namespace: &str,
     object: &ApplicationSnapshot,
     claims: &[Claim],
 ) -> Result<Option<String>, ObserveError> {
-    let api: Api<Lenient<ApplicationSnapshot>> = Api::namespaced(controller.surroundings.client.clone(), namespace);
+    let api: Api<Lenient<ApplicationSnapshot>> = Api::namespaced(client.clone(), namespace);
     let kind = "ApplicationSnapshots";
     let all = in_time(api.list(&ListParams::default())).await.context(ListSnafu { kind, namespace })?;
     let others = all.items.into_iter().filter_map(|object| object.0.ok());

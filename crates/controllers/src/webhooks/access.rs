@@ -32,7 +32,7 @@ pub enum Error {
 
 /// A right in the namespace of what is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Right {
+pub enum Right {
     /// To run commands, in this pod or in any.
     Exec { pod: Option<String> },
     /// To run what pods declare.
@@ -43,7 +43,7 @@ pub(super) enum Right {
 
 impl Right {
     /// As a role would grant it.
-    fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Exec { .. } => "create pods/exec",
             Self::Notify => "create podnotifications",
@@ -63,7 +63,8 @@ impl Right {
         }
     }
 
-    fn attributes(&self, namespace: &str) -> ResourceAttributes {
+    /// To be asked for.
+    pub fn attributes(&self, namespace: &str) -> ResourceAttributes {
         let (group, version, resource, subresource, name) = match self {
             // A right to one pod is enough for that pod.
             Self::Exec { pod } => ("", "v1", "pods", Some("exec"), pod.clone()),

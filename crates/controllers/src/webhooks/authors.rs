@@ -4,6 +4,7 @@ use boathook_api::{ApplicationSnapshot, ExecutionHook, ExecutionHookTemplate, Ho
 use boathook_runtime::webhook::{Ask, refuse};
 use kube::{Resource, core::admission::AdmissionResponse};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::access::{Access, Right};
 
@@ -21,21 +22,26 @@ pub(super) async fn review(access: &Access, ask: &Ask) -> AdmissionResponse {
 }
 
 fn rights(ask: &Ask) -> Result<Vec<Right>, String> {
-    let kind = ask.resource.resource.as_str();
+    let object = serde_json::to_value(&ask.object).map_err(|error| error.to_string())?;
+    rights_to_write(&ask.resource.resource, object)
+}
+
+/// What whoever writes this object of this resource must be allowed, besides writing it.
+pub fn rights_to_write(kind: &str, object: Value) -> Result<Vec<Right>, String> {
     if kind == PodNotification::plural(&()) {
-        let spec = written::<PodNotification>(ask)?.spec;
+        let spec = written::<PodNotification>(object)?.spec;
         return Ok(if spec.is_inline() { vec![Right::Exec { pod: Some(spec.pod_name) }] } else { vec![] });
     }
     if kind == ExecutionHook::plural(&()) {
-        let spec = written::<ExecutionHook>(ask)?.spec;
+        let spec = written::<ExecutionHook>(object)?.spec;
         return Ok(of_actions(spec.pre_action.iter().chain(&spec.post_action)));
     }
     if kind == ExecutionHookTemplate::plural(&()) {
-        let spec = written::<ExecutionHookTemplate>(ask)?.spec;
+        let spec = written::<ExecutionHookTemplate>(object)?.spec;
         return Ok(of_actions([&spec.pre_action].into_iter().chain(&spec.post_action)));
     }
     if kind == ApplicationSnapshot::plural(&()) {
-        let spec = written::<ApplicationSnapshot>(ask)?.spec;
+        let spec = written::<ApplicationSnapshot>(object)?.spec;
         return Ok(if spec.execution_hook_infos.is_empty() { vec![] } else { vec![Right::Hook] });
     }
     Err(format!("`{kind}` are not known here"))
@@ -48,14 +54,13 @@ fn of_actions<'a>(actions: impl Iterator<Item = &'a HookAction> + Clone) -> Vec<
     exec.into_iter().chain(notify).collect()
 }
 
-fn written<K: DeserializeOwned>(ask: &Ask) -> Result<K, String> {
-    let object = serde_json::to_value(&ask.object).map_err(|error| error.to_string())?;
+fn written<K: DeserializeOwned>(object: Value) -> Result<K, String> {
     serde_json::from_value(object).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::webhooks::test_asks::ask_about;

@@ -12,8 +12,10 @@ use boathook_runtime::webhook::Reviews;
 use kube::Client;
 
 use access::Access;
-pub use access::Error;
+pub use access::{Error, Right};
+pub use authors::rights_to_write;
 use volume_snapshots::Door;
+pub use volume_snapshots::{fits, intended, seconds_for_hooks};
 
 /// All of them.
 pub async fn reviews(client: Client) -> Result<Reviews, Error> {

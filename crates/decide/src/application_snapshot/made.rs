@@ -32,7 +32,8 @@ pub fn snapshot_name(object: &ApplicationSnapshot, claim: &str, claims: usize) -
     }
 }
 
-pub(super) fn hook(object: &ApplicationSnapshot, status: &ApplicationSnapshotStatus, place: usize) -> ExecutionHook {
+/// The hook of a snapshot at this place in its list.
+pub fn hook(object: &ApplicationSnapshot, status: &ApplicationSnapshotStatus, place: usize) -> ExecutionHook {
     let HookRecord { name, execution_hook_template_name, pod_container_names_list, .. } = &status.hooks[place];
     let info = object.spec.execution_hook_infos.get(place);
     let own = |info: &ExecutionHookInfo| info.pod_container_names_list.clone();

@@ -22,7 +22,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 
 pub use accept::{Plan, PlannedHook, plan};
-pub use made::{hook_name, intent_name, snapshot_name};
+pub use made::{hook, hook_name, intent_name, snapshot_name};
 
 use crate::{Leadership, execution_hook::Refusal};
 

@@ -1,7 +1,7 @@
 //! A hook that nobody has looked at yet: where it runs and what is pinned, then its children are made.
 
 use boathook_api::{
-    execution_hook::{ContainerExecutionHookStatus, ExecutionHookStatus},
+    execution_hook::{ContainerExecutionHookStatus, ExecutionHookSpec, ExecutionHookStatus, RecordedHook},
     words::{condition, reason},
 };
 use jiff::Timestamp;
@@ -23,7 +23,7 @@ pub(super) fn decide(observed: &Observed<'_>, status: ExecutionHookStatus, now: 
         return Decision { effects, ..Decision::default() };
     }
     let Some(surroundings) = &observed.surroundings else { return Decision::default() };
-    match plan(observed, surroundings) {
+    match plan(&object.spec, surroundings) {
         Ok((recorded, targets)) => {
             let mut decision = Decision::default();
             if !has_finalizer(object) {
@@ -59,11 +59,8 @@ pub(super) fn decide(observed: &Observed<'_>, status: ExecutionHookStatus, now: 
     }
 }
 
-fn plan(
-    observed: &Observed<'_>,
-    surroundings: &Surroundings,
-) -> Result<(boathook_api::execution_hook::RecordedHook, Vec<Target>), Refusal> {
-    let spec = &observed.object.spec;
+/// What a hook runs and where: the controller pins it, `boathook plan` shows it.
+pub fn plan(spec: &ExecutionHookSpec, surroundings: &Surroundings) -> Result<(RecordedHook, Vec<Target>), Refusal> {
     if spec.thaw_requested {
         return Err(Refusal::new(reason::THAW_REQUESTED, "the thaw was asked for before anything was frozen"));
     }

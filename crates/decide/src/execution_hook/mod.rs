@@ -21,6 +21,7 @@ use boathook_api::{
 use jiff::Timestamp;
 use kube::ResourceExt;
 
+pub use accept::plan;
 pub use child::name as child_name;
 pub use targets::{Pod, Refusal, Selection, Target, recorded, selection, targets};
 

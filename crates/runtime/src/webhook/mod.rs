@@ -22,6 +22,7 @@ use tokio::{net::TcpListener, sync::watch};
 use crate::{Lease, metrics::Metrics};
 use authority::Authority;
 use configuration::Keeper;
+pub use patience::time_to_answer;
 use probe::Probe;
 pub use reach::{Error as ReachError, Reach};
 pub use server::{Ask, Reviews, refuse};

@@ -11,7 +11,11 @@ const MARGIN: Duration = Duration::from_secs(2);
 
 /// How long we may take for a request with this query.
 pub(super) fn of(query: Option<&str>) -> Duration {
-    let patience = query.and_then(said).unwrap_or(DEFAULT);
+    time_to_answer(query.and_then(said).unwrap_or(DEFAULT))
+}
+
+/// How long we may take of the time that the API server waits.
+pub fn time_to_answer(patience: Duration) -> Duration {
     // Of very little, half is better than nothing.
     patience.saturating_sub(MARGIN).max(patience / 2)
 }

@@ -5,7 +5,7 @@ use kube::ResourceExt;
 
 /// Hooks freeze one after the other; how long a notifier may take stands with the pod that declares it, and is not
 /// counted here.
-pub(super) fn check(templates: &[ExecutionHookTemplate], seconds: u64) -> Result<(), String> {
+pub fn check(templates: &[ExecutionHookTemplate], seconds: u64) -> Result<(), String> {
     let longest = |template: &ExecutionHookTemplate| {
         let action = &template.spec.pre_action;
         let inline = action.is_inline().then(|| action.action_timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS));

@@ -18,15 +18,17 @@ use boathook_api::{
     volume_snapshot::VolumeSnapshot,
 };
 use boathook_decide::application_snapshot::intent_name;
+use boathook_install::webhooks::HOLD_SECONDS;
 use boathook_runtime::{
     error_class::chain,
     in_time,
-    webhook::{Ask, refuse},
+    webhook::{Ask, refuse, time_to_answer},
 };
 use kube::{Api, Client, ResourceExt, core::admission::AdmissionResponse};
 use tokio::{sync::Semaphore, time::Instant};
 
 use super::access::{Access, Right};
+pub use fit::check as fits;
 use intent::Intent;
 
 /// The API server serves everybody; at 100 holds others were seen to wait for seconds, at 20 nobody.
@@ -34,6 +36,12 @@ const MOST_HOLDS: usize = 20;
 
 /// To say why, and for that to be heard: the rest of the time is the hooks'.
 const MARGIN: Duration = Duration::from_secs(1);
+
+/// What hooks have of the time that the API server waits, in whole seconds: the one that has begun is not whole any more.
+pub fn seconds_for_hooks() -> u64 {
+    let patience = Duration::from_secs(HOLD_SECONDS.unsigned_abs().into());
+    (time_to_answer(patience) - MARGIN).as_secs() - 1
+}
 
 /// Not a yes.
 type Refusal = Box<AdmissionResponse>;
@@ -126,7 +134,7 @@ fn written(ask: &Ask) -> Result<VolumeSnapshot, Refusal> {
 }
 
 /// What is to be done around the cut of this VolumeSnapshot, which will be stored with the UID that it has already.
-fn intended(snapshot: &VolumeSnapshot, infos: Vec<ExecutionHookInfo>, seconds: u64) -> ApplicationSnapshot {
+pub fn intended(snapshot: &VolumeSnapshot, infos: Vec<ExecutionHookInfo>, seconds: u64) -> ApplicationSnapshot {
     let (name, uid) = (snapshot.name_any(), snapshot.uid().unwrap_or_default());
     let spec = ApplicationSnapshotSpec {
         source: SnapshotSource {

@@ -1,0 +1,248 @@
+//! What would be frozen and cut, in which order: what the controllers would decide, from what is there now. Nothing is
+//! written.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use boathook_api::{
+    ApplicationSnapshot, ExecutionHook, ExecutionHookTemplate,
+    application_snapshot::{ApplicationSnapshotStatus, OnHookFailure, Phase, SnapshotRecord},
+    execution_hook::ExecutionHookSpec,
+    words::{condition, reason},
+};
+use boathook_controllers::{
+    application_snapshot::{attached_volumes, before, claims_and_pods, used},
+    execution_hook::look_at,
+};
+use boathook_decide::{
+    Leadership,
+    application_snapshot::{Claim, Effect, Observed, SeenSnapshot, Surroundings, decide, hook},
+};
+use boathook_runtime::{Classified, ErrorClass};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{Client, ResourceExt};
+use serde::Serialize;
+
+use super::{hook::Hook, risks::risks};
+use crate::{objects, output::duration::shown, pods::Scope};
+
+/// What would happen.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Layout {
+    /// In the order of their PreActions.
+    pub(crate) hooks: Vec<Hook>,
+    pub(crate) cuts: Vec<Cut>,
+    /// Why it would fail.
+    pub(crate) reasons: Vec<String>,
+    /// What may go wrong though it would work.
+    pub(crate) risks: Vec<String>,
+    /// What could not be found out.
+    pub(crate) notes: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Cut {
+    pub(crate) persistent_volume_claim_name: String,
+    pub(crate) volume_snapshot_name: String,
+    pub(crate) timeout_seconds: u64,
+}
+
+/// Where it is looked, and what counts as if it were there.
+pub(crate) struct Place<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) namespace: &'a str,
+    pub(crate) templates: &'a [ExecutionHookTemplate],
+}
+
+impl Place<'_> {
+    pub(crate) fn scope(&self) -> Scope {
+        Scope::Namespace(self.namespace.to_owned())
+    }
+
+    /// One of this namespace, from the file or from the cluster.
+    pub(crate) async fn template(&self, name: &str) -> Result<Option<ExecutionHookTemplate>> {
+        match self.templates.iter().find(|template| template.name_any() == name) {
+            Some(template) => Ok(Some(template.clone())),
+            None => objects::find(self.client, &self.scope(), name).await,
+        }
+    }
+
+    pub(crate) async fn hook(&self, object: &ExecutionHook) -> Result<Layout> {
+        let name = object.spec.execution_hook_template_name.clone().unwrap_or_else(|| object.name_any());
+        let mut layout = Layout::default();
+        match self.one(name, &object.spec).await? {
+            Ok(hook) => layout.hooks.push(hook),
+            Err(why) => layout.reasons.push(why),
+        }
+        layout.risks = risks(&layout.hooks, None);
+        Ok(layout)
+    }
+
+    async fn one(&self, name: String, spec: &ExecutionHookSpec) -> Result<Result<Hook, String>> {
+        let mut surroundings = look_at(self.client, self.namespace, spec).await?;
+        if let Some(name) = &spec.execution_hook_template_name {
+            surroundings.template = self.template(name).await?;
+        }
+        Ok(Hook::new(name, spec, &surroundings))
+    }
+
+    /// `snapshots` are those VolumeSnapshots that would be in its way.
+    pub(crate) async fn snapshot(
+        &self,
+        object: &ApplicationSnapshot,
+        snapshots: impl AsyncFnOnce(&[Claim]) -> Result<Vec<SeenSnapshot>>,
+    ) -> Result<Layout> {
+        let now = Timestamp::now();
+        let mut object = object.clone();
+        // As if it were created now: whatever is there came first.
+        object.metadata.creation_timestamp = Some(Time(now));
+        let mut layout = Layout::default();
+        let claims = self.claims(&object, &mut layout).await?;
+        if let Some(other) = before(self.client, self.namespace, &object, &claims).await? {
+            layout.risks.push(format!(
+                "ApplicationSnapshot `{other}` is under way with the same claim: this one would come after it"
+            ));
+        }
+        let missing_templates = self.missing_templates(&object).await?;
+        let snapshots = snapshots(&claims).await?;
+        let surroundings = Surroundings { claims: claims.clone(), missing_templates, before: None };
+        let status = decided(&object, surroundings, snapshots, now);
+        match &status.trouble {
+            Some(trouble) if status.phase == Phase::Failed => {
+                layout.reasons.push(trouble.message.clone());
+                return Ok(layout);
+            }
+            Some(trouble) => layout.risks.push(format!("it would be cut without a freeze: {}", trouble.message)),
+            None => {}
+        }
+        let cut_timeout = u64::try_from(object.spec.cut_timeout_seconds).unwrap_or_default();
+        let cut = |record: &SnapshotRecord| Cut {
+            persistent_volume_claim_name: record.persistent_volume_claim_name.clone(),
+            volume_snapshot_name: record.volume_snapshot_name.clone(),
+            timeout_seconds: cut_timeout,
+        };
+        layout.cuts = status.snapshots.iter().map(cut).collect();
+        self.hooks(&object, &status, &mut layout).await?;
+        layout.risks.extend(risks(&layout.hooks, Some(Duration::from_secs(cut_timeout))));
+        layout.risks.extend(of_snapshot(&object, &status, &claims, &layout.hooks));
+        Ok(layout)
+    }
+
+    async fn claims(&self, object: &ApplicationSnapshot, layout: &mut Layout) -> Result<Vec<Claim>> {
+        let (claims, pods) = claims_and_pods(self.client, self.namespace, &object.spec.source).await?;
+        let attached = match attached_volumes(self.client).await {
+            Ok(attached) => attached,
+            Err(error) if error.class() == ErrorClass::Forbidden => {
+                let note = "whether the volumes are attached to a node cannot be seen without the right to list \
+                            volumeattachments: the pods that mount them are what counts here";
+                layout.notes.push(note.to_owned());
+                vec![]
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(used(&claims, &pods, &attached))
+    }
+
+    async fn missing_templates(&self, object: &ApplicationSnapshot) -> Result<Vec<String>> {
+        let mut missing = Vec::new();
+        for info in &object.spec.execution_hook_infos {
+            let name = &info.execution_hook_template_name;
+            if self.template(name).await?.is_none() {
+                missing.push(name.clone());
+            }
+        }
+        Ok(missing)
+    }
+
+    async fn hooks(
+        &self,
+        object: &ApplicationSnapshot,
+        status: &ApplicationSnapshotStatus,
+        layout: &mut Layout,
+    ) -> Result<()> {
+        let all = status.hooks.len();
+        for (place, record) in status.hooks.iter().enumerate() {
+            let name = &record.execution_hook_template_name;
+            let why = match self.one(name.clone(), &hook(object, status, place).spec).await? {
+                Ok(hook) => {
+                    layout.hooks.push(hook);
+                    continue;
+                }
+                Err(why) => format!("hook {} of {all} (`{name}`): {why}", place + 1),
+            };
+            match object.spec.on_hook_failure {
+                OnHookFailure::Fail => layout.reasons.push(why),
+                OnHookFailure::CrashConsistent => layout.risks.push(format!("{why}; it would be cut all the same")),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the controller would write down of it at its first look.
+fn decided(
+    object: &ApplicationSnapshot,
+    surroundings: Surroundings,
+    snapshots: Vec<SeenSnapshot>,
+    now: Timestamp,
+) -> ApplicationSnapshotStatus {
+    let observed = Observed {
+        object,
+        identity: "plan",
+        leadership: Leadership::Leader,
+        surroundings: Some(surroundings),
+        snapshots,
+        refused: None,
+        hooks: vec![],
+        at_the_cut: None,
+    };
+    let written = decide(&observed, now).effects.into_iter().find_map(|effect| match effect {
+        Effect::WriteStatus(status) => Some(*status),
+        Effect::AddFinalizer
+        | Effect::RemoveFinalizer
+        | Effect::CreateHook(_)
+        | Effect::ThawHook(_)
+        | Effect::DeleteHook { .. }
+        | Effect::CreateSnapshot(_)
+        | Effect::DeleteSnapshot { .. }
+        | Effect::MarkSnapshot { .. } => None,
+    });
+    written.unwrap_or_default()
+}
+
+/// What may go wrong with the whole.
+fn of_snapshot(
+    object: &ApplicationSnapshot,
+    status: &ApplicationSnapshotStatus,
+    claims: &[Claim],
+    hooks: &[Hook],
+) -> Vec<String> {
+    let mut risks = Vec::new();
+    let idle =
+        status.conditions.iter().any(|said| said.type_ == condition::FROZEN && said.reason == reason::NOT_IN_USE);
+    if object.spec.execution_hook_infos.is_empty() {
+        risks.push("there are no executionHookInfos: nothing is frozen, and it is only crash-consistent".to_owned());
+    } else if idle {
+        risks.push("no running pod uses the claims: nothing would be frozen".to_owned());
+    }
+    let freezes: Duration = hooks.iter().map(Hook::freeze_timeout).sum();
+    let given = object.spec.freeze_timeout_seconds.map(|seconds| Duration::from_secs(seconds.unsigned_abs().into()));
+    if let Some(given) = given.filter(|given| *given < freezes) {
+        let (needed, given) = (shown(freezes), shown(given));
+        risks.push(format!("the PreActions may take {needed}, and there are only {given} for them"));
+    }
+    if hooks.is_empty() {
+        return risks;
+    }
+    let is_frozen = |pod: &str| hooks.iter().flat_map(|hook| &hook.containers).any(|frozen| frozen.pod == pod);
+    for claim in claims {
+        for user in claim.pods.iter().filter(|user| !is_frozen(&user.name)) {
+            let running = if user.running { "" } else { " (it is not Running)" };
+            risks.push(format!("pod `{}`{running} mounts claim `{}` and is not frozen", user.name, claim.name));
+        }
+    }
+    risks
+}
