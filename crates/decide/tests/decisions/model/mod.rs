@@ -5,14 +5,14 @@
 //! must always hold. [`World::settle`] then lets the faults stop, and what was promised must come about.
 
 mod act;
-mod api_server;
+pub(crate) mod api_server;
 mod keeper;
 mod look;
 mod pod;
 mod process;
 mod promises;
 mod properties;
-mod run;
+pub(crate) mod run;
 mod step;
 mod time;
 
