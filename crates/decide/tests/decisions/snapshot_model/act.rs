@@ -136,15 +136,17 @@ impl World {
         }
         let own = matches!(write, Write::Status { .. } | Write::Hold { .. });
         let written = match &write {
-            Write::Status { key, .. } | Write::Hold { key, .. } | Write::Change { key, .. } => Some(key.clone()),
+            Write::Status { key, .. } | Write::Hold { key, .. } => Some((key.clone(), false)),
+            // To ask for the way back is part of it.
+            Write::Change { key, .. } => Some((key.clone(), true)),
             // That an object goes when it is not needed any more belongs to neither phase.
             Write::Delete { .. } => None,
-            Write::Create(object) => Some(object.key()),
+            Write::Create(object) => Some((object.key(), false)),
         };
         let before = self.server.newest();
         let answer = self.server.write(write, fate, self.now);
-        if let Some(key) = written.filter(|_| before < self.server.newest()) {
-            self.count_write(&key, before);
+        if let Some((key, turns)) = written.filter(|_| before < self.server.newest()) {
+            self.count_write(&key, before, turns);
         }
         let stored = answer?;
         if !own {

@@ -124,9 +124,9 @@ impl World {
     }
 
     /// I13: a write has changed an object.
-    pub(crate) fn count_write(&mut self, key: &Key, before: usize) {
+    pub(crate) fn count_write(&mut self, key: &Key, before: usize, turns: bool) {
         let earlier = self.server.at(before).get(key).cloned();
-        let turned = earlier.as_ref().is_some_and(|object| has_turned(object));
+        let turned = turns || earlier.as_ref().is_some_and(|object| has_turned(object));
         let most = if key.0 == Kind::Snapshot { MOST_WRITES + self.plan.hooks.len() } else { MOST_WRITES };
         let writes = self.writes.entry(key.clone()).or_default();
         if earlier.is_none() {

@@ -88,9 +88,43 @@ impl World {
     }
 }
 
-/// Many steps at random, or few in which everybody goes on by themselves and some one thing goes wrong.
+/// Many steps at random; or few in which everybody goes on by themselves and some one thing goes wrong; or things go
+/// wrong between the freeze and the cut.
 pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
-    prop_oneof![1 => prop::collection::vec(step(), 1..50), 2 => prop::collection::vec(calm_step(), 2..16)]
+    prop_oneof![
+        2 => prop::collection::vec(step(), 1..50),
+        3 => prop::collection::vec(calm_step(), 2..16),
+        3 => around_the_cut(),
+    ]
+}
+
+fn around_the_cut() -> impl Strategy<Value = Vec<Step>> {
+    let wrong = prop_oneof![
+        4 => person().prop_map(Step::Person),
+        2 => (0..3_usize).prop_map(Step::PodRestarts),
+        1 => (0..3_usize).prop_map(Step::PodIsReplaced),
+        1 => prop_oneof![Just(Step::PodComes), Just(Step::PodsStart)],
+        2 => lease(),
+        1 => who().prop_map(Step::Crash),
+        1 => who().prop_map(Step::Restart),
+        1 => who().prop_map(Step::Pause),
+        1 => any::<bool>().prop_map(Step::CutAgentOff),
+        1 => mode().prop_map(Step::Storage),
+        6 => (1..30_u16).prop_map(Step::Pass),
+        6 => calm_step(),
+    ];
+    let before = prop_oneof![4 => Just(Mode::Hangs), 1 => Just(Mode::CutsSilently)];
+    let after = prop_oneof![4 => Just(Mode::Cuts), 1 => mode()];
+    let first = prop::collection::vec(calm_step(), 0..2);
+    let wrong = prop::collection::vec(wrong, 1..6);
+    (before, first, 3..25_u16, wrong, after, 1..20_u16).prop_map(|(before, first, freeze, wrong, after, cut)| {
+        let mut steps = vec![Step::Storage(before)];
+        steps.extend(first);
+        steps.push(Step::Pass(freeze));
+        steps.extend(wrong);
+        steps.extend([Step::Storage(after), Step::Pass(cut)]);
+        steps
+    })
 }
 
 fn calm_step() -> impl Strategy<Value = Step> {
