@@ -5,6 +5,7 @@ mod execution_hook;
 mod model;
 mod notification;
 mod pod_notification;
+mod snapshot_model;
 
 use proptest::test_runner::{Config, RngSeed};
 

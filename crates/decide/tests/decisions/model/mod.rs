@@ -5,7 +5,7 @@
 //! must always hold. [`World::settle`] then lets the faults stop, and what was promised must come about.
 
 mod act;
-mod api_server;
+pub(crate) mod api_server;
 mod held;
 mod keeper;
 mod look;
@@ -13,7 +13,7 @@ mod pod;
 mod process;
 mod promises;
 mod properties;
-mod run;
+pub(crate) mod run;
 mod step;
 mod time;
 

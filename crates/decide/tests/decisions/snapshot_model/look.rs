@@ -1,0 +1,196 @@
+//! A process looks at an object and decides, as the controllers' and the agent's `observe` do.
+
+use std::rc::Rc;
+
+use boathook_api::{ExecutionHook, PodNotification, words::condition};
+use boathook_decide::{
+    Leadership,
+    execution_hook::{self, Surroundings, child_name, is_accepted, is_settled, pinned_pods},
+    pod_notification::{self, Me, Role, SeenPod, decide_gone, needs_pod},
+};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    World,
+    objects::{Key, Kind, Object},
+    process::{Child, Doing, Effect, Who},
+};
+
+/// How long it is until a failed look or write is tried again.
+pub(crate) const BACK_OFF: SignedDuration = SignedDuration::from_millis(100);
+
+/// How well a process sees: the object as it was so many revisions ago, what its watches have of others likewise, and
+/// whether it can learn of pods at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sight {
+    pub(crate) object: usize,
+    pub(crate) others: usize,
+    pub(crate) blind: bool,
+}
+
+impl Sight {
+    pub(crate) const CLEAR: Self = Self { object: 0, others: 0, blind: false };
+}
+
+impl World {
+    pub(crate) fn look(&mut self, who: Who, key: &Key, sight: Sight) {
+        let now = self.now;
+        if self.process(who).memory.doing.contains_key(key) {
+            return;
+        }
+        self.process(who).memory.wake.remove(key);
+        if sight != Sight::CLEAR {
+            // The watch tells the rest.
+            self.process(who).wake(key, now + BACK_OFF);
+        }
+        match (key.0, self.leadership(who)) {
+            (Kind::Notification, leadership) => self.look_at_notification(who, leadership, &key.1, sight),
+            (Kind::Hook, Some(leadership)) => self.look_at_hook(who, leadership, key, sight),
+            (Kind::Snapshot, Some(leadership)) => self.look_at_snapshot(who, leadership, key, sight),
+            (Kind::Hook | Kind::Snapshot | Kind::Volume, _) => {}
+        }
+    }
+
+    /// Nothing if it never led, or is no controller.
+    fn leadership(&mut self, who: Who) -> Option<Leadership> {
+        let leads = self.lease == Some(who);
+        let memory = &mut self.process(who).memory;
+        memory.has_led |= leads;
+        match (leads, memory.has_led) {
+            (true, _) => Some(Leadership::Leader),
+            (false, true) => Some(Leadership::ThawOnly),
+            (false, false) => None,
+        }
+    }
+
+    /// The revision that its watch of a kind has come to.
+    pub(crate) fn watched(&mut self, who: Who, kind: Kind, ago: usize) -> usize {
+        let newest = self.server.newest();
+        let known = self.process(who).memory.known.entry(kind).or_default();
+        *known = newest.saturating_sub(ago).max(*known);
+        *known
+    }
+
+    /// What is decided is to be done.
+    pub(crate) fn begin(&mut self, who: Who, object: Rc<Object>, effects: Vec<Effect>, again: Option<Timestamp>) {
+        let (key, decided) = (object.key(), self.server.newest());
+        let again = again.map(|again| again - self.skew(who));
+        let doing = Doing { object, effects: effects.into(), again, decided };
+        self.process(who).memory.doing.insert(key.clone(), doing);
+        self.finish(who, &key);
+    }
+
+    /// When all is done, the time to look again counts.
+    pub(crate) fn finish(&mut self, who: Who, key: &Key) {
+        let process = self.process(who);
+        if process.memory.doing.get(key).is_some_and(|doing| doing.effects.is_empty())
+            && let Some(again) = process.memory.doing.remove(key).and_then(|doing| doing.again)
+        {
+            process.wake(key, again);
+        }
+    }
+
+    fn look_at_hook(&mut self, who: Who, leadership: Leadership, key: &Key, sight: Sight) {
+        let revision = self.watched(who, Kind::Hook, sight.object);
+        let Some(object) = self.server.at(revision).get(key).cloned() else { return };
+        let Object::Hook(hook) = &*object else { return };
+        let known = self.watched(who, Kind::Notification, sight.others);
+        let pods = hook.status.iter().flat_map(pinned_pods);
+        let names: Vec<_> = pods.map(|pod| child_name(hook, &pod.pod_uid)).collect();
+        let of_watch = |name: &String| notification(self.server.at(known).get(&(Kind::Notification, name.clone())));
+        if is_settled(hook, names.iter().filter_map(of_watch)) {
+            return;
+        }
+        let live = |name: &String| notification(self.server.get(&(Kind::Notification, name.clone())).as_ref());
+        let children = names.iter().filter_map(|name| of_watch(name).or_else(|| live(name))).collect();
+        let surroundings = (!is_accepted(hook)).then(|| self.around(hook));
+        let identity = self.processes[who as usize].identity(who);
+        let observed =
+            execution_hook::Observed { object: hook, identity: &identity, leadership, surroundings, children };
+        let decision = execution_hook::decide(&observed, self.clock(who));
+        let effects = decision.effects.into_iter().map(Effect::Hook).collect();
+        self.begin(who, object, effects, decision.again);
+    }
+
+    fn around(&self, hook: &ExecutionHook) -> Surroundings {
+        let template = hook.spec.execution_hook_template_name.as_deref().map(|name| self.templates.get(name));
+        let listed = hook.spec.pod_container_names_list.as_ref();
+        let listed: Option<Vec<_>> = listed.map(|list| list.iter().map(|one| one.pod_name.clone()).collect());
+        Surroundings { template, pods: self.pods.for_hooks(listed.as_deref()), author_checked: true }
+    }
+
+    fn look_at_notification(&mut self, who: Who, leadership: Option<Leadership>, name: &str, sight: Sight) {
+        let role = match leadership {
+            None if who == Who::Agent => Role::Agent,
+            None => return,
+            Some(leadership) => Role::Controller { leadership, executor: self.plan.executor, enabled: true },
+        };
+        let Some((object, gone)) = self.seen_notification(who, name, sight) else { return };
+        let identity = self.process(who).identity(who);
+        let me = Me { identity: &identity, role };
+        let child = self.process(who).child(name);
+        let (run, undo) = (child.run.progress(), child.undo.progress());
+        let pod = match sight.blind {
+            _ if role != Role::Agent && !needs_pod(&object, me, &run, &undo) => SeenPod::Unknown,
+            // The agent asks the node's runtime, and goes on without an answer.
+            true if role == Role::Agent => SeenPod::Unknown,
+            true => return,
+            false => self.pods.for_notification(&object),
+        };
+        let expires = self.process(who).ledger.get(name).and_then(|record| record.expires);
+        let expires = expires.map(|expires| expires + self.skew(who));
+        let observed = pod_notification::Observed {
+            object: &object,
+            me,
+            pod,
+            run,
+            undo,
+            expires,
+            room: true,
+            author_checked: true,
+        };
+        let now = self.clock(who);
+        let decision = if gone { decide_gone(&observed, now) } else { pod_notification::decide(&observed, now) };
+        let effects = decision.effects.into_iter().map(Effect::Notification).collect();
+        self.begin(who, Rc::new(Object::Notification(object)), effects, decision.again);
+    }
+
+    /// As this process sees it, or as it saw it last; and whether it is gone.
+    fn seen_notification(&mut self, who: Who, name: &str, sight: Sight) -> Option<(PodNotification, bool)> {
+        let cut_off = who == Who::Agent && self.agent_is_cut_off;
+        let revision = if cut_off { 0 } else { self.watched(who, Kind::Notification, sight.object) };
+        let known = self.processes[who as usize].memory.children.get(name).map_or(0, |child| child.known);
+        let revision = revision.max(known);
+        let object = notification(self.server.at(revision).get(&(Kind::Notification, name.to_owned())));
+        if object.is_none() && !self.processes[who as usize].memory.children.contains_key(name) {
+            return None;
+        }
+        if object.as_ref().is_some_and(is_closed) {
+            self.process(who).ledger.remove(name);
+        }
+        let gone = object.is_none();
+        let child = self.process(who).child(name);
+        child.known = revision;
+        if object.is_some() {
+            child.last = object;
+        } else if child.run.is_idle() && child.undo.is_idle() {
+            // Of an object that is gone it matters only what was begun for it here.
+            *child = Child { known: revision, ..Child::default() };
+        }
+        Some((child.last.clone()?, gone))
+    }
+}
+
+pub(crate) fn notification(object: Option<&Rc<Object>>) -> Option<PodNotification> {
+    match object.map(|object| &**object) {
+        Some(Object::Notification(object)) => Some(object.clone()),
+        Some(Object::Hook(_) | Object::Snapshot(_) | Object::Volume(_)) | None => None,
+    }
+}
+
+/// Nobody owes an undo any more.
+pub(crate) fn is_closed(object: &PodNotification) -> bool {
+    let mut conditions = object.status.iter().flat_map(|status| &status.conditions);
+    let undone = conditions.find(|one| one.type_ == condition::UNDONE);
+    undone.is_some_and(|undone| !["Armed", "UndoFailed"].contains(&undone.reason.as_str()))
+}

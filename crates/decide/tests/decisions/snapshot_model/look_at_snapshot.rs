@@ -1,0 +1,137 @@
+//! The controller of ApplicationSnapshots looks: from its watches, and live where that decides something.
+
+use std::rc::Rc;
+
+use boathook_api::{
+    ApplicationSnapshot, ExecutionHook,
+    application_snapshot::Phase,
+    words::{APPLICATION_SNAPSHOT_UID, CONSISTENCY},
+};
+use boathook_decide::{
+    Leadership,
+    application_snapshot::{AtTheCut, Observed, SeenSnapshot, Surroundings, decide, snapshot_name},
+};
+
+use super::{
+    World,
+    look::{BACK_OFF, Sight, notification},
+    objects::{Key, Kind, Object, Volume},
+    process::{Effect, Who},
+};
+
+impl World {
+    pub(crate) fn look_at_snapshot(&mut self, who: Who, leadership: Leadership, key: &Key, sight: Sight) {
+        let revision = self.watched(who, Kind::Snapshot, sight.object);
+        let Some(object) = self.server.at(revision).get(key).cloned() else { return };
+        let Object::Snapshot(snapshot) = &*object else { return };
+        let status = snapshot.status.clone().unwrap_or_default();
+        let mut beginning = self.process(who).memory.doing.values();
+        if status.phase == Phase::Pending && beginning.any(|doing| is_pending(&doing.object)) {
+            // Whoever begins one looks at the others first, and nobody else begins one meanwhile.
+            let now = self.now;
+            self.process(who).wake(key, now + BACK_OFF);
+            return;
+        }
+        let names: Vec<_> = match status.phase {
+            Phase::Pending => vec![snapshot_name(snapshot, "data", 1)],
+            _ => status.snapshots.iter().map(|record| record.volume_snapshot_name.clone()).collect(),
+        };
+        let over = status.phase.is_terminal();
+        let volumes = names.iter().filter_map(|name| self.watched_or_live(who, Kind::Volume, name, sight, over));
+        let snapshots: Vec<_> = volumes.filter_map(|volume| seen(snapshot, &volume)).collect();
+        let all_cut = status.phase == Phase::Cutting
+            && snapshots.len() == names.len()
+            && snapshots.iter().all(|one| one.cut && one.ours);
+        let live = if all_cut { Sight::CLEAR } else { sight };
+        let hooks: Vec<_> = status
+            .execution_hook_names
+            .iter()
+            .filter_map(|name| self.watched_or_live(who, Kind::Hook, name, live, over))
+            .filter_map(|hook| self::hook(&hook))
+            .collect();
+        let at_the_cut = all_cut.then(|| AtTheCut {
+            notifications: self.server.now().values().filter_map(|object| notification(Some(object))).collect(),
+            containers: self.pods.containers(),
+            claims: vec![self.pods.claim()],
+        });
+        let surroundings = (status.phase == Phase::Pending).then(|| Surroundings {
+            claims: vec![self.pods.claim()],
+            missing_templates: vec![],
+            before: self.before(snapshot),
+        });
+        let identity = self.processes[who as usize].identity(who);
+        let observed = Observed {
+            object: snapshot,
+            identity: &identity,
+            leadership,
+            surroundings,
+            snapshots,
+            refused: None,
+            hooks,
+            at_the_cut,
+        };
+        let decision = decide(&observed, self.clock(who));
+        let effects = decision.effects.into_iter().map(Effect::Snapshot).collect();
+        self.begin(who, Rc::clone(&object), effects, decision.again);
+    }
+
+    /// As the watch has it; what it does not have is looked up, while that matters.
+    fn watched_or_live(&mut self, who: Who, kind: Kind, name: &str, sight: Sight, over: bool) -> Option<Rc<Object>> {
+        let key = (kind, name.to_owned());
+        let known = self.watched(who, kind, sight.others);
+        let known = self.server.at(known).get(&key).cloned();
+        known.or_else(|| self.server.get(&key).filter(|_| !over))
+    }
+
+    /// Another one that is under way, or came first; not from the watch.
+    fn before(&self, snapshot: &ApplicationSnapshot) -> Option<String> {
+        let order = |one: &ApplicationSnapshot| (one.metadata.creation_timestamp.clone(), one.metadata.name.clone());
+        let others = self.server.now().values().filter_map(|object| match &**object {
+            Object::Snapshot(other) if other.metadata.uid != snapshot.metadata.uid => Some(other),
+            Object::Notification(_) | Object::Hook(_) | Object::Snapshot(_) | Object::Volume(_) => None,
+        });
+        let mut before =
+            others.filter(|other| match other.status.as_ref().map(|status| status.phase).unwrap_or_default() {
+                Phase::Pending => other.metadata.deletion_timestamp.is_none() && order(other) < order(snapshot),
+                Phase::Freezing | Phase::Cutting | Phase::Thawing => true,
+                Phase::Complete | Phase::Failed => false,
+            });
+        before.next().and_then(|other| other.metadata.name.clone())
+    }
+}
+
+fn is_pending(object: &Object) -> bool {
+    match object {
+        Object::Snapshot(object) => object.status.as_ref().is_none_or(|status| status.phase == Phase::Pending),
+        Object::Notification(_) | Object::Hook(_) | Object::Volume(_) => false,
+    }
+}
+
+fn hook(object: &Object) -> Option<ExecutionHook> {
+    match object {
+        Object::Hook(hook) => Some(hook.clone()),
+        Object::Notification(_) | Object::Snapshot(_) | Object::Volume(_) => None,
+    }
+}
+
+fn seen(snapshot: &ApplicationSnapshot, object: &Object) -> Option<SeenSnapshot> {
+    let Object::Volume(Volume { metadata, cut, error }) = object else { return None };
+    let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key).cloned());
+    Some(SeenSnapshot {
+        name: metadata.name.clone().unwrap_or_default(),
+        uid: metadata.uid.clone().unwrap_or_default(),
+        ours: is_of(snapshot, metadata.uid.as_ref(), annotation(APPLICATION_SNAPSHOT_UID).as_ref()),
+        deleted: object.is_deleted(),
+        cut: *cut,
+        error: error.clone(),
+        consistency: annotation(CONSISTENCY),
+    })
+}
+
+/// Whether a VolumeSnapshot with this UID, made by the object with that one, is what is meant.
+fn is_of(snapshot: &ApplicationSnapshot, uid: Option<&String>, maker: Option<&String>) -> bool {
+    match &snapshot.spec.source.volume_snapshot_uid {
+        Some(meant) => uid == Some(meant),
+        None => maker == snapshot.metadata.uid.as_ref(),
+    }
+}
