@@ -160,7 +160,7 @@ pub(crate) async fn a_command_that_is_never_ready_is_over_with_its_time(ctx: Ctx
     let long = a_long_time();
     let never = format!("sleep {long} >/dev/null & {}; read -r word; kill $!; {}", record("begun"), record("ended"));
     let mut spec = hold(&never, json!({}));
-    spec["action"]["timeoutSeconds"] = 2.into();
+    spec["action"]["timeoutSeconds"] = 5.into();
     let object = ctx.notify("hold", spec).await?;
     let (kind, message) = error_of(&object)?;
     assert_eq!(kind, ErrorType::HandlerTimeout, "{message}");

@@ -53,7 +53,8 @@ pub(crate) async fn a_process_that_is_told_to_stop_releases_what_it_holds(
     controller.stop().await?;
     assert_eq!(ctx.recorded("box").await?, ["freeze", "ended RELEASE", "thaw"]);
     let object: PodNotification = ctx.api().get(&name).await?;
-    assert_eq!(held(&object), is("False", reason::RELEASED));
+    // Nobody had asked for it.
+    assert_eq!(held(&object), is("False", reason::SESSION_LOST));
     assert_eq!(undone(&object).as_deref(), Some(reason::UNDO_SUCCEEDED));
     // Whoever comes next has nothing to undo, and lets it go.
     let running = Running::start(&installation, executor).await?;

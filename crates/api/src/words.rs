@@ -117,7 +117,7 @@ pub mod reason {
     pub const SESSION_ENDED: &str = "SessionEnded";
     /// `Held`: every session is open.
     pub const SESSION_OPEN: &str = "SessionOpen";
-    /// `Held`: a session ended before it was asked to; the message says where and how.
+    /// `Held`: a session ended before it was asked to, or its executor had to let go of it; the message says where and how.
     pub const SESSION_LOST: &str = "SessionLost";
     /// `Held`: every session was asked to release, and ended with exit code 0.
     pub const RELEASED: &str = "Released";

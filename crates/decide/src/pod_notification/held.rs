@@ -59,16 +59,20 @@ pub(super) fn is_to_be_let_go(observed: &Observed<'_>, object: &Object<'_>) -> b
     if !object.object.spec.holds() || object.status.state != State::Succeeded {
         return false;
     }
-    let Sessions { of, closing } = &observed.sessions;
+    let of = &observed.sessions.of;
     let is_lost = |session: &Session| match session {
         Session::Lost(_) => true,
         Session::Open | Session::Released | Session::NotReleased(_) => false,
     };
-    let cannot_be_kept = *closing || observed.me.role.is_thaw_only();
     is_over(&object.status)
         || of.values().any(is_lost)
-        || (!of.is_empty() && cannot_be_kept)
+        || (!of.is_empty() && cannot_be_kept(observed))
         || (of.is_empty() && undo::is_executor(observed, object))
+}
+
+/// Whether this process has no right or no time to hold anything any more.
+fn cannot_be_kept(observed: &Observed<'_>) -> bool {
+    observed.sessions.closing || observed.me.role.is_thaw_only()
 }
 
 /// The same decision, and the condition where it changes: in the write that there is, or in one of its own.
@@ -81,7 +85,7 @@ pub(super) fn say(observed: &Observed<'_>, object: &Object<'_>, mut decision: De
         Some(Effect::WriteStatus(status)) => (**status).clone(),
         Some(_) | None => object.status.clone(),
     };
-    let Some(word) = word(observed, object, &status).filter(|word| !says(&status, word)) else { return decision };
+    let Some(word) = word(observed, object, &status, now).filter(|word| !says(&status, word)) else { return decision };
     let Word { status: truth, reason, message } = &word;
     let saying = Saying { kind: condition::HELD, status: truth, reason, message };
     conditions::set(&mut status.conditions, saying, object.generation(), now);
@@ -107,7 +111,7 @@ pub(super) fn say(observed: &Observed<'_>, object: &Object<'_>, mut decision: De
 }
 
 /// What is true of the sessions now; nothing where this process cannot tell, or where it was said for good.
-fn word(observed: &Observed<'_>, object: &Object<'_>, status: &PodNotificationStatus) -> Option<Word> {
+fn word(observed: &Observed<'_>, object: &Object<'_>, status: &PodNotificationStatus, now: Timestamp) -> Option<Word> {
     // A handler that did not succeed everywhere held nothing that anyone may count on.
     if status.state != State::Succeeded || is_over(status) {
         return None;
@@ -119,6 +123,11 @@ fn word(observed: &Observed<'_>, object: &Object<'_>, status: &PodNotificationSt
     });
     if let Some(how) = lost {
         return Some(Word::no_more(reason::SESSION_LOST, how));
+    }
+    let asked = object.is_revoked() || object.expires(observed).is_some_and(|expires| expires <= now);
+    if !sessions.is_empty() && cannot_be_kept(observed) && !asked {
+        let message = "its executor stops or has lost the lease, and lets go of it";
+        return Some(Word::no_more(reason::SESSION_LOST, message.to_owned()));
     }
     let closed = status.conditions.iter().find(|one| one.type_ == condition::UNDONE).filter(|_| errors::undone(status));
     let all = |wanted: &Session| !sessions.is_empty() && sessions.values().all(|session| session == wanted);

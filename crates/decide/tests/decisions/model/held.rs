@@ -55,7 +55,13 @@ impl World {
         }
     }
 
-    pub(crate) fn session_ends(&mut self, who: Who) {
+    pub(crate) fn some_session_ends(&mut self) {
+        if let Some(who) = Who::ALL.into_iter().find(|who| self.has_open_session(*who)) {
+            self.session_ends(who);
+        }
+    }
+
+    fn session_ends(&mut self, who: Who) {
         let now = self.now;
         let process = self.process(who);
         if let Some(session) = process.memory.sessions.values_mut().find(|session| **session == Session::Open) {

@@ -230,9 +230,14 @@ fn the_leader_says_nothing_of_sessions_that_an_agent_holds() {
 fn whoever_has_lost_the_lease_or_stops_releases_what_it_holds() {
     let mut look = held(Executor::Api, &json!({}));
     look.role = THAW_ONLY;
-    assert_eq!(deeds(&look.decide()), ["undo back front"]);
+    assert_eq!(deeds(&look.decide()), ["undo back front", "write"]);
     for executor in EXECUTORS {
         let mut look = held(executor, &json!({}));
+        look.sessions.closing = true;
+        assert_eq!(deeds(&look.decide()), ["undo back front", "write"], "{executor:?}");
+        // Nobody had asked for that, so for whoever counts on it the session is lost.
+        assert_eq!(says(&look.written().status()), is("False", "SessionLost"));
+        let mut look = held(executor, &json!({})).requested();
         look.sessions.closing = true;
         assert_eq!(deeds(&look.decide()), ["undo back front"], "{executor:?}");
     }
