@@ -5,6 +5,7 @@ use boathook_api::{
     words::condition,
 };
 use boathook_decide::application_snapshot::Decision;
+use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::{Look, deeds, said, snapshot};
@@ -69,6 +70,7 @@ fn one_that_never_comes_is_not_waited_for_longer_than_a_cut() {
     look.now = 90;
     let look = to_the_end(look.done());
     assert_eq!(look.outcome(), (Phase::Failed, None, "CutTimedOut".to_owned()));
+    assert!(look.object.owner_references().is_empty(), "it stays for a person to read");
     assert_eq!(look.decide(), Decision::default());
 }
 
@@ -78,11 +80,27 @@ fn one_that_comes_when_everything_is_thawed_is_called_a_crash_and_kept() {
     look.now = 90;
     let mut look = to_the_end(look.done());
     look.snapshots.push(snapshot("theirs"));
-    assert_eq!(deeds(&look.decide()), ["mark theirs Crash"]);
+    assert_eq!(deeds(&look.decide()), ["mark theirs Crash", "go with theirs u"]);
     let mut look = look.done();
     look.snapshots[0].cut = true;
     assert_eq!(look.decide(), Decision::default());
     assert_eq!(look.outcome(), (Phase::Failed, None, "CutTimedOut".to_owned()));
+}
+
+#[test]
+fn what_was_done_for_a_snapshot_that_was_seen_goes_with_it() {
+    let mut look = Look::at_cutting(door_two());
+    look.snapshots.push(snapshot("theirs"));
+    look.snapshots[0].cut = true;
+    let mut look = look.done();
+    // Also if it went in the meantime: then so does this.
+    look.snapshots.clear();
+    let mut look = to_the_end(look);
+    assert_eq!(look.object.owner_references().len(), 1);
+    assert_eq!(look.decide(), Decision::default());
+    look.object.owner_references_mut().clear();
+    assert_eq!(deeds(&look.decide()), ["go with theirs u"]);
+    assert_eq!(look.deleted().decide(), Decision::default(), "it goes anyway");
 }
 
 #[test]

@@ -31,7 +31,8 @@ fn say(child: &mut PodNotification, kind: &str, truth: &str, reason: &str, messa
 pub(crate) fn claim(child: &mut PodNotification, holder: &str, now: i64) {
     let undo = child.spec.undo.as_ref().and_then(|undo| undo.action.clone());
     let undo = undo.map(|action| UndoStatus {
-        action,
+        action: Some(action),
+        release_seconds: None,
         container_id: None,
         start_time: None,
         complete_time: None,
