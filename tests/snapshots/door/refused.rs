@@ -25,7 +25,7 @@ use super::{annotated, intent_of, intents, labelled, quick, refused};
 pub(crate) async fn why_it_could_not_be_frozen_is_what_the_person_is_told(ctx: Ctx, _: Executor) -> Result<()> {
     ctx.run_box_on_data().await?;
     let fails = format!("{}; echo disk is full >&2; exit 7", record("freeze"));
-    let spec = with(quick(), json!({"preAction": shell_within(&fails, 1)}));
+    let spec = with(quick(), json!({"preAction": shell_within(&fails, 8)}));
     ctx.create_template("fails", spec).await?;
     let told = refused(&ctx, &labelled("nightly", "fails")).await?;
     assert_eq!((told.code, told.reason.as_str()), (403, "Forbidden"), "{told:?}");
