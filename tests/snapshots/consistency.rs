@@ -108,7 +108,7 @@ pub(crate) async fn a_pod_that_mounts_the_claim_while_frozen_spoils_it(ctx: Ctx,
 
 pub(crate) async fn a_hook_that_expires_before_the_cut_fails_the_snapshot(ctx: Ctx, _: Executor) -> Result<()> {
     ctx.run_box_on_data().await?;
-    ctx.create_template("brief", with(freezing(), json!({"expirationSeconds": 8}))).await?;
+    ctx.create_template("brief", with(freezing(), json!({"expirationSeconds": 20}))).await?;
     let storage = ctx.silent_storage().await?;
     let spec = with(of_data([by("brief")]), json!({"volumeSnapshotClassName": storage.class}));
     let failed = ctx.take("nightly", spec).await?;

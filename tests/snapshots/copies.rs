@@ -1,10 +1,14 @@
 //! What it is all for: snapshots of a database under load, each restored and read to the last record.
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use boathook_api::{application_snapshot::Consistency, pod_notification::Executor};
 use boathook_tests::{
     Ctx,
-    boathook::application_snapshots::{by, is_complete},
+    boathook::{
+        application_snapshots::{by, is_complete},
+        installation::Installation,
+        running::Running,
+    },
     logbook::{self, FREEZE, Report, THAW},
 };
 use futures::{StreamExt, TryStreamExt, stream};
@@ -20,7 +24,12 @@ fn of_the_writer(hooks: &[Value]) -> Value {
     json!({"source": {"persistentVolumeClaimName": "writer"}, "executionHookInfos": hooks})
 }
 
-pub(crate) async fn twenty_snapshots_under_load_are_whole_with_hooks(ctx: Ctx, _: Executor) -> Result<()> {
+pub(crate) async fn twenty_snapshots_under_load_are_whole_with_hooks(
+    ctx: Ctx,
+    installation: Installation,
+    executor: Executor,
+) -> Result<()> {
+    let running = Running::start(&installation, executor).await?;
     logbook::serve(&ctx, "writer").await?;
     let action = |command: [&str; 3]| json!({"exec": {"command": command}, "actionTimeoutSeconds": 60});
     let actions = json!({"preAction": action(FREEZE), "postAction": action(THAW), "expirationSeconds": 600});
@@ -45,19 +54,24 @@ pub(crate) async fn twenty_snapshots_under_load_are_whole_with_hooks(ctx: Ctx, _
     let records: Vec<u64> = read.buffered(AT_ONCE).try_collect().await?;
     // There was load: each has more than the one before.
     ensure!(records.is_sorted_by(|earlier, later| earlier < later), "{records:?}");
-    Ok(())
+    running.stop().await
 }
 
 /// Else the other scenario would show nothing.
-pub(crate) async fn of_twenty_snapshots_under_load_some_are_torn_without_hooks(ctx: Ctx, _: Executor) -> Result<()> {
+pub(crate) async fn of_twenty_snapshots_under_load_some_are_torn_without_hooks(
+    ctx: Ctx,
+    installation: Installation,
+    executor: Executor,
+) -> Result<()> {
+    let running = Running::start(&installation, executor).await?;
     logbook::serve(&ctx, "writer").await?;
     for name in (1..=COPIES).map(|copy| format!("copy-{copy}")) {
         is_complete(&ctx.take(&name, of_the_writer(&[])).await?, Consistency::Crash)?;
         if restored(&ctx, &name).await?.torn {
-            return Ok(());
+            return running.stop().await;
         }
     }
-    anyhow::bail!("none of {COPIES} copies under load is torn")
+    bail!("none of {COPIES} copies under load is torn")
 }
 
 /// What a copy is like; what read it does not stay.

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 /// What never freezes.
 fn failing() -> Value {
     let fails = format!("{}; echo no >&2; exit 3", record("freeze"));
-    with(freezing(), json!({"preAction": shell_within(&fails, 3)}))
+    with(freezing(), json!({"preAction": shell_within(&fails, 10)}))
 }
 
 pub(crate) async fn hooks_freeze_in_order_and_thaw_in_reverse(ctx: Ctx, _: Executor) -> Result<()> {

@@ -71,7 +71,7 @@ pub(crate) async fn a_pre_action_that_fails_on_one_of_three_containers_is_taken_
 ) -> Result<()> {
     let pods = run_three(&ctx).await?;
     let fails_on_b = format!("{}; [ $POD != b ] || {{ echo disk is full >&2; exit 7; }}", record("freeze-$POD"));
-    let spec = with(freezing_as("-$POD"), json!({"preAction": shell_within(&fails_on_b, 8)}));
+    let spec = with(freezing_as("-$POD"), json!({"preAction": shell_within(&fails_on_b, 15)}));
     ctx.create_hook("db", all_three(spec)).await?;
     let tried = ctx.tried("db").await?;
     assert_eq!(status(&tried).pre_action_succeed, Some(false));
@@ -123,7 +123,7 @@ pub(crate) async fn a_pre_action_is_tried_again_until_its_time_is_over(ctx: Ctx,
     assert_eq!(ctx.recorded("box").await?, ["freeze", "freeze", "freeze"]);
     ctx.delete_and_see_gone::<ExecutionHook>("late").await?;
 
-    let never = with(with(freezing(), json!({"preAction": shell_within("exit 1", 5)})), mains(["box"]));
+    let never = with(with(freezing(), json!({"preAction": shell_within("exit 1", 10)})), mains(["box"]));
     ctx.create_hook("never", never).await?;
     let thawed = ctx.thawed("never").await?;
     let before = part_of(&thawed, "box")?.pre_action_status.unwrap_or_default();
@@ -162,7 +162,7 @@ pub(crate) async fn a_hook_that_is_asked_to_thaw_stays_to_be_read(ctx: Ctx, _: E
 
 pub(crate) async fn a_hook_that_nobody_thaws_is_thawed_when_its_time_is_over(ctx: Ctx, _: Executor) -> Result<()> {
     ctx.run_pod(recorder(&ctx, "box").build()).await?;
-    ctx.create_hook("db", with(with(freezing(), json!({"expirationSeconds": 4})), mains(["box"]))).await?;
+    ctx.create_hook("db", with(with(freezing(), json!({"expirationSeconds": 15})), mains(["box"]))).await?;
     let thawed = ctx.thawed("db").await?;
     assert_eq!(condition_of(&thawed, condition::EXPIRED), Some(("True".to_owned(), reason::EXPIRED.to_owned())));
     assert_eq!(condition_of(&thawed, condition::FROZEN), Some(("False".to_owned(), reason::EXPIRED.to_owned())));

@@ -34,8 +34,6 @@ fn main() -> ExitCode {
         consistency::a_claim_that_nobody_uses_needs_no_hooks,
         consistency::a_claim_that_comes_into_use_before_the_cut_is_not_consistent,
         consistency::without_hooks_a_snapshot_of_what_is_used_is_crash_consistent,
-        copies::twenty_snapshots_under_load_are_whole_with_hooks,
-        copies::of_twenty_snapshots_under_load_some_are_torn_without_hooks,
         cutting::a_cut_that_fails_thaws_and_leaves_nothing,
         cutting::a_cut_that_comes_after_its_time_is_never_called_consistent,
         admitted::a_marked_snapshot_is_held_until_it_is_frozen,
@@ -80,6 +78,8 @@ fn main() -> ExitCode {
         thawing::what_is_frozen_in_a_namespace_that_is_deleted_is_thawed,
     ];
     let both_alone = alone![
+        copies::twenty_snapshots_under_load_are_whole_with_hooks,
+        copies::of_twenty_snapshots_under_load_some_are_torn_without_hooks,
         outages::a_pre_action_whose_reply_is_lost_is_taken_back,
         outages::a_snapshot_that_outlives_its_controller_is_consistent_only_without_an_expiry,
         outages::a_snapshot_deleted_while_the_controller_is_down_is_thawed,

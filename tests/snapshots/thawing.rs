@@ -84,7 +84,7 @@ pub(crate) async fn a_thaw_that_never_succeeds_can_be_given_up(ctx: Ctx, _: Exec
 /// The outer one waits for the inner one's thaw, but not longer than its own time.
 pub(crate) async fn a_hanging_inner_thaw_does_not_delay_an_expired_outer_one(ctx: Ctx, _: Executor) -> Result<()> {
     ctx.run_box_on_data().await?;
-    ctx.create_template("outer", with(freezing_as("-outer"), json!({"expirationSeconds": 20}))).await?;
+    ctx.create_template("outer", with(freezing_as("-outer"), json!({"expirationSeconds": 30}))).await?;
     let hangs = format!("until [ -e log/loose ]; do sleep 0.1; done; {}", record("thaw-inner"));
     ctx.create_template("inner", with(freezing_as("-inner"), json!({"postAction": shell(&hangs)}))).await?;
     ctx.create_application_snapshot("nightly", of_data([by("outer"), by("inner")])).await?;

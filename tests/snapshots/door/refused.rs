@@ -25,13 +25,13 @@ use super::{annotated, intent_of, intents, labelled, quick, refused};
 pub(crate) async fn why_it_could_not_be_frozen_is_what_the_person_is_told(ctx: Ctx, _: Executor) -> Result<()> {
     ctx.run_box_on_data().await?;
     let fails = format!("{}; echo disk is full >&2; exit 7", record("freeze"));
-    let spec = with(quick(), json!({"preAction": shell_within(&fails, 5)}));
+    let spec = with(quick(), json!({"preAction": shell_within(&fails, 8)}));
     ctx.create_template("fails", spec).await?;
     let told = refused(&ctx, &labelled("nightly", "fails")).await?;
     assert_eq!((told.code, told.reason.as_str()), (403, "Forbidden"), "{told:?}");
     let intent = intent_of(&ctx, "nightly").await?;
     let see = format!("kubectl describe applicationsnapshot {intent}");
-    for words in ["volume-snapshots.boathook.dev", "hook `fails`", "pod `box`, container `main`", &see] {
+    for words in ["volume-snapshots.boathook.dev", "hook `fails`", "pod `box`", "exit code 7", &see] {
         ensure!(told.message.contains(words), "no `{words}` in: {}", told.message);
     }
     // It stays, for a person to read.

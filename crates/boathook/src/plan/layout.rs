@@ -208,7 +208,8 @@ fn decided(
         | Effect::DeleteHook { .. }
         | Effect::CreateSnapshot(_)
         | Effect::DeleteSnapshot { .. }
-        | Effect::MarkSnapshot { .. } => None,
+        | Effect::MarkSnapshot { .. }
+        | Effect::SetOwner(_) => None,
     });
     written.unwrap_or_default()
 }
