@@ -53,6 +53,20 @@ pub struct ApplicationSnapshotSpec {
     pub on_hook_failure: OnHookFailure,
 }
 
+impl ApplicationSnapshotSpec {
+    /// Everything else as it is by default.
+    pub fn new(source: SnapshotSource, execution_hook_infos: Vec<ExecutionHookInfo>) -> Self {
+        Self {
+            source,
+            volume_snapshot_class_name: None,
+            execution_hook_infos,
+            cut_timeout_seconds: DEFAULT_CUT_TIMEOUT_SECONDS,
+            freeze_timeout_seconds: None,
+            on_hook_failure: OnHookFailure::default(),
+        }
+    }
+}
+
 /// The default of `cutTimeoutSeconds`.
 pub const DEFAULT_CUT_TIMEOUT_SECONDS: i32 = 60;
 

@@ -46,6 +46,9 @@ pub const NOTIFICATION_LABEL: &str = "boathook.dev/notification";
 /// On a PodNotification that `boathook notify` made: which run of it, so that all of one run are found.
 pub const NOTIFY_LABEL: &str = "boathook.dev/notify";
 
+/// On an ExecutionHook that `boathook drill` made: which run of it, so that all of one run are found.
+pub const DRILL_LABEL: &str = "boathook.dev/drill";
+
 /// On a PodNotification that is created in a dry run: it is no notification, but a try of the webhooks by the process of
 /// this identity. Webhooks refuse it.
 pub const WEBHOOK_PROBE: &str = "boathook.dev/webhook-probe";

@@ -4,6 +4,7 @@ mod access;
 mod cli;
 mod commands;
 mod demo;
+mod drill;
 pub mod embedded;
 mod hooks;
 pub mod log;
@@ -19,6 +20,7 @@ mod snapshot;
 mod subject;
 mod thaw;
 mod timeline;
+mod unique;
 mod waiting;
 
 pub use cli::main;

@@ -4,6 +4,7 @@ mod agent;
 mod connection;
 mod controller;
 mod demo;
+mod drill;
 mod gates;
 mod hooks;
 mod image;
@@ -14,7 +15,7 @@ mod pages;
 mod plan;
 mod scope;
 mod selector;
-mod signals;
+pub(crate) mod signals;
 mod snapshot;
 mod target;
 mod thaw;
@@ -48,6 +49,8 @@ pub(crate) enum Command {
     Thaw(thaw::Thaw),
     /// Says what a file would freeze, in which order, whether you may, and what is risky; nothing is done
     Plan(plan::Plan),
+    /// Freezes and thaws without a cut, and says how long that takes
+    Drill(Box<drill::Drill>),
     /// Draws who was frozen from when to when, and when the cut was
     Timeline(timeline::Timeline),
     /// The images that pods of the embedded cluster can run
@@ -74,6 +77,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode> {
         Command::Hooks(hooks) => hooks.run(),
         Command::Thaw(thaw) => thaw.run(),
         Command::Plan(plan) => plan.run(),
+        Command::Drill(drill) => drill.run(),
         Command::Timeline(timeline) => timeline.run(),
         Command::Image(image) => image.run(),
         Command::Logbook(logbook) => Ok(logbook.run()),

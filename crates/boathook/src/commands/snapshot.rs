@@ -92,18 +92,12 @@ impl Snapshot {
 
 impl Create {
     async fn run(self) -> Result<ExitCode> {
-        let spec = ApplicationSnapshotSpec {
-            source: self.target.source(),
-            volume_snapshot_class_name: self.snapshot_class,
-            execution_hook_infos: self.target.infos(),
-            cut_timeout_seconds: self
-                .cut_timeout
-                .unwrap_or(boathook_api::application_snapshot::DEFAULT_CUT_TIMEOUT_SECONDS),
-            freeze_timeout_seconds: None,
-            on_hook_failure: match self.on_hook_failure {
-                OnFailure::Fail => OnHookFailure::Fail,
-                OnFailure::CrashConsistent => OnHookFailure::CrashConsistent,
-            },
+        let mut spec = ApplicationSnapshotSpec::new(self.target.source(), self.target.infos());
+        spec.volume_snapshot_class_name = self.snapshot_class;
+        spec.cut_timeout_seconds = self.cut_timeout.unwrap_or(spec.cut_timeout_seconds);
+        spec.on_hook_failure = match self.on_hook_failure {
+            OnFailure::Fail => OnHookFailure::Fail,
+            OnFailure::CrashConsistent => OnHookFailure::CrashConsistent,
         };
         let (client, namespace) = self.place.client().await?;
         let (wait, timeout) = (self.waiting.wait(), self.waiting.timeout());

@@ -12,7 +12,7 @@ use super::{selector, usage_error};
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Target {
     /// The claim (PersistentVolumeClaim)
-    #[arg(long, value_name = "CLAIM", required_unless_present = "selector", conflicts_with = "selector")]
+    #[arg(long, value_name = "CLAIM", conflicts_with = "selector")]
     pvc: Vec<String>,
     /// The claims with these labels, all at once: app=db,tier!=cache
     #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = selector::parse)]
@@ -32,6 +32,9 @@ impl Target {
     pub(crate) fn source(&self) -> SnapshotSource {
         if self.pvc.len() > 1 {
             usage_error("--pvc names one claim: to cut several at once, label them and select them by -l");
+        }
+        if self.pvc.is_empty() && self.selector.is_none() {
+            usage_error("say which claim: --pvc CLAIM, or -l SELECTOR for several");
         }
         SnapshotSource {
             persistent_volume_claim_name: self.pvc.first().cloned(),

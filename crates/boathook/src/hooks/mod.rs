@@ -6,6 +6,8 @@ mod state;
 
 pub(crate) use describe::Describe;
 pub(crate) use list::List;
+#[cfg(test)]
+pub(crate) use state::tests;
 pub(crate) use state::{State, snapshot_of, state, why};
 
 /// As kubectl says that there is none.

@@ -108,7 +108,7 @@ fn find<'a>(hook: &'a ExecutionHook, kind: &str) -> Option<&'a Condition> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use serde_json::{Value, json};
 
     use super::*;

@@ -6,15 +6,11 @@ use boathook_api::{
     words::NOTIFY_LABEL,
 };
 use kube::core::ObjectMeta;
-use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::pods::FoundPod;
+use crate::{pods::FoundPod, unique};
 
 /// How long they are kept after their end: long enough to look at, short enough not to pile up.
 const KEPT_SECONDS: i32 = 600;
-
-/// Letters and digits that make no words and are not taken for each other, as in the names that Kubernetes makes.
-const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// The longest part of a name that is the pod's.
 const LONGEST_POD: usize = 180;
@@ -28,9 +24,7 @@ pub(crate) struct Run(String);
 
 impl Run {
     pub(crate) fn new() -> Self {
-        let mut bytes = [0; 6];
-        SystemRandom::new().fill(&mut bytes).expect("the kernel always has random bytes");
-        Self(bytes.map(|byte| char::from(ALPHABET[usize::from(byte) % ALPHABET.len()])).iter().collect())
+        Self(unique::word())
     }
 
     /// Selects what this run has made.

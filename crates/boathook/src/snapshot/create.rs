@@ -32,7 +32,7 @@ use crate::{
 const ONLY_CRASH_CONSISTENT: u8 = 3;
 
 /// There is a snapshot, but a PostAction failed: something is still frozen.
-const NOT_THAWED: u8 = 4;
+pub(crate) const NOT_THAWED: u8 = 4;
 
 /// The longest value of a label: the hooks of a snapshot with a longer name are found by their owner alone.
 const LONGEST_LABEL: usize = 63;

@@ -6,5 +6,6 @@ mod result;
 mod steps;
 mod view;
 
-pub(crate) use create::Create;
+pub(crate) use create::{Create, NOT_THAWED};
 pub(crate) use list::List;
+pub(crate) use view::View;

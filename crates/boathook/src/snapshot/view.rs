@@ -14,13 +14,13 @@ use crate::output::{Colour, Screen, duration::shown};
 /// Before each step stands how long after the beginning it was seen.
 const TIME_ROOM: usize = 8;
 
-pub(super) struct View {
-    pub(super) screen: Screen,
+pub(crate) struct View {
+    pub(crate) screen: Screen,
     told: BTreeSet<String>,
 }
 
 impl View {
-    pub(super) fn new(screen: Screen) -> Self {
+    pub(crate) fn new(screen: Screen) -> Self {
         Self { screen, told: BTreeSet::new() }
     }
 
@@ -29,7 +29,7 @@ impl View {
     }
 
     /// Tells what was not told yet.
-    pub(super) fn show(
+    pub(crate) fn show(
         &mut self,
         snapshot: &ApplicationSnapshot,
         hooks: &[&ExecutionHook],
@@ -48,7 +48,7 @@ impl View {
     }
 
     /// Paints what is waited for.
-    pub(super) fn progress(
+    pub(crate) fn progress(
         &mut self,
         snapshot: Option<&ApplicationSnapshot>,
         hooks: &[&ExecutionHook],

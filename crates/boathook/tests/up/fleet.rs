@@ -11,12 +11,15 @@ use tokio::process::Command;
 
 use super::{Cluster, DEADLINE};
 
-/// What the pods here declare for their container `main`.
+/// What the pods here declare for their container `main`: with more time than the default of a second, which on a busy
+/// machine is soon over.
 pub(super) const MAIN: &str = "
 - name: reload
   handler: {exec: {command: [echo, reloaded]}}
+  timeoutSeconds: 100
 - name: check
   handler: {exec: {command: [sh, -c, 'echo one; echo two; exit 3']}}
+  timeoutSeconds: 100
 - name: doze
   handler: {exec: {command: [sleep, '1']}}
   timeoutSeconds: 100
@@ -25,7 +28,7 @@ pub(super) const MAIN: &str = "
   timeoutSeconds: 200
 ";
 
-pub(super) const LOG: &str = "[{name: reload, handler: {exec: {command: ['true']}}}]";
+pub(super) const LOG: &str = "[{name: reload, handler: {exec: {command: ['true']}}, timeoutSeconds: 100}]";
 
 impl Cluster {
     /// The program, speaking to this cluster.

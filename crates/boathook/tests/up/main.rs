@@ -4,12 +4,20 @@
 #![allow(clippy::unwrap_used)]
 
 mod cri;
+mod database;
 mod demo;
+mod drill;
 mod fleet;
+mod hooks;
 mod in_cluster;
 mod notifiers;
 mod notify;
+mod person;
+mod plan;
+mod snapshot;
 mod terminal;
+mod thaw;
+mod timeline;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -20,9 +20,9 @@ async fn what_pods_declare_is_listed_and_mistakes_are_shown() {
     let wanted = "\
 POD     CONTAINER   NOTIFIER   HANDLER                              TIMEOUT   PROBE
 odd     main        reload     <invalid>                            <none>    <none>
-web-0   log         reload     true                                 1s        <none>
-web-0   main        reload     echo reloaded                        1s        <none>
-web-0   main        check      sh -c 'echo one; echo two; exit 3'   1s        <none>
+web-0   log         reload     true                                 1m40s     <none>
+web-0   main        reload     echo reloaded                        1m40s     <none>
+web-0   main        check      sh -c 'echo one; echo two; exit 3'   1m40s     <none>
 web-0   main        doze       sleep 1                              1m40s     <none>
 web-0   main        sleep      sleep 100                            3m20s     <none>
 ";

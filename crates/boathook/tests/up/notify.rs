@@ -1,12 +1,10 @@
 //! `boathook notify` as people and scripts run it.
 
-use std::fs;
 use std::process::Stdio;
 
 use boathook_api::PodNotification;
-use k8s_openapi::api::authentication::v1::TokenRequest;
-use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
-use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::rbac::v1::Role;
 use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt};
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::DEADLINE;
 use super::fleet::{fleet, said};
+use super::person::bind;
 use super::terminal::Terminal;
 
 /// Times differ from run to run, and the widths of columns with them.
@@ -166,19 +165,8 @@ fn is_claimed(object: &PodNotification) -> bool {
 #[tokio::test]
 async fn a_missing_right_is_named_and_nobody_is_told() {
     let (cluster, client) = fleet("rights").await;
-    let accounts: Api<ServiceAccount> = Api::default_namespaced(client.clone());
-    let account = serde_json::from_value(json!({"metadata": {"name": "jane"}})).unwrap();
-    accounts.create(&PostParams::default(), &account).await.unwrap();
-    let asked: TokenRequest = serde_json::from_value(json!({"spec": {"audiences": []}})).unwrap();
-    let token = accounts.create_token_request("jane", &PostParams::default(), &asked).await.unwrap();
-    let admins = fs::read_to_string(cluster.kubeconfig()).unwrap();
-    let line = admins.lines().find(|line| line.trim_start().starts_with("token: ")).unwrap();
-    let janes = admins.replace(line, &format!("    token: {}", token.status.unwrap().token));
-    let file = cluster.dir.join("jane");
-    fs::write(&file, janes).unwrap();
-
+    let file = cluster.person(&client, "jane").await;
     let roles: Api<Role> = Api::default_namespaced(client.clone());
-    let bindings: Api<RoleBinding> = Api::default_namespaced(client.clone());
     let line = format!("notify -l app=web reload --kubeconfig {}", file.display());
     let ours =
         |verbs: &[&str]| json!({"apiGroups": ["boathook.dev"], "resources": ["podnotifications"], "verbs": verbs});
@@ -198,10 +186,7 @@ async fn a_missing_right_is_named_and_nobody_is_told() {
         let name = format!("grant-{place}");
         let role = json!({"metadata": {"name": name}, "rules": [granted]});
         roles.create(&PostParams::default(), &serde_json::from_value(role).unwrap()).await.unwrap();
-        let binding = json!({"metadata": {"name": name},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
-            "subjects": [{"kind": "ServiceAccount", "name": "jane", "namespace": "default"}]});
-        bindings.create(&PostParams::default(), &serde_json::from_value(binding).unwrap()).await.unwrap();
+        bind(&client, "jane", ("Role", &name)).await;
     }
     let made: Api<PodNotification> = Api::default_namespaced(client);
     assert!(made.list(&ListParams::default()).await.unwrap().items.is_empty(), "somebody was told");

@@ -107,7 +107,8 @@ pub(super) fn ended(object: &Object<'_>, results: &[(String, Ended)], round: u32
             let succeeded = ended.outcome == Outcome::Succeeded;
             // What has succeeded stays so, also if another process tried as well and failed: else the two would
             // contradict each other for ever.
-            if undo.succeeded != Some(true) && undo.succeeded != Some(succeeded) {
+            let is_news = undo.succeeded != Some(succeeded) || was_asked_for(object, undo, ended);
+            if undo.succeeded != Some(true) && is_news {
                 write_down(undo, ended);
                 news = true;
             }
@@ -134,6 +135,12 @@ pub(super) fn ended(object: &Object<'_>, results: &[(String, Ended)], round: u32
         decision.reports.push(undo::report(Gravity::Warning, reason::UNDO_FAILED, message));
     }
     decision
+}
+
+/// A person asked for this round, and waits to hear how it went, also if that is as before.
+fn was_asked_for(object: &Object<'_>, undo: &UndoStatus, ended: &Ended) -> bool {
+    let told = undo.start_time.as_ref().map(|time| time.0);
+    object.undo_now().is_some_and(|asked| told < Some(asked) && asked <= ended.started)
 }
 
 fn pause(round: u32) -> SignedDuration {

@@ -9,7 +9,6 @@ use boathook_decide::{
     Gravity, Leadership,
     pod_notification::{Decision, Me, Observed, Pod, Progress, Role, SeenPod, Sessions, decide_gone, needs_pod},
 };
-
 use kube::ResourceExt;
 
 use super::{Look, ME, THAW_ONLY, at, controller, deeds, ended, failed, pod, reason, status, undone};
@@ -76,6 +75,26 @@ fn who_asks_again_does_not_wait_for_the_next_round_nor_count_one_that_had_begun(
         (look.undo, look.now) = (ended([9, 10], back_only()), 10);
         assert_eq!(look.decide().again, again, "asked at {asked}");
     }
+}
+
+#[test]
+fn a_try_that_a_person_asked_for_is_written_down_though_it_failed_as_before() {
+    let mut look = Look::at_held(Executor::Agent).requested();
+    (look.undo, look.now) = (ended([9, 10], back_only()), 10);
+    let mut look = look.written();
+    look.object.annotations_mut().insert(UNDO_NOW.to_owned(), at(20).to_string());
+    look.undo = ended([18, 19], back_only());
+    assert_eq!(deeds(&look.decide()), Vec::<String>::new(), "it ended before anybody asked");
+    look.now = 20;
+    assert_eq!(deeds(&look.decide()), ["undo front"], "it does not wait for its next round");
+    (look.undo, look.now) = (ended([20, 22], back_only()), 22);
+    let mut look = look.written();
+    let front = look.status().containers.into_iter().find(|record| record.name == "front");
+    let undo = front.and_then(|record| record.undo).expect("it is owed");
+    assert_eq!((undo.attempts, undo.complete_time.map(|time| time.0)), (Some(2), Some(at(22))));
+    assert_eq!(deeds(&look.decide()), Vec::<String>::new(), "and is told once");
+    look.undo = ended([23, 24], back_only());
+    assert_eq!(deeds(&look.decide()), Vec::<String>::new(), "nobody asked for the next one");
 }
 
 #[test]
