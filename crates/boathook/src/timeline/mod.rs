@@ -16,7 +16,7 @@ use jiff::Timestamp;
 pub(crate) use collect::{of_hook, of_snapshot};
 pub(crate) use draw::{Glyphs, Look, lines};
 pub(crate) use json::value;
-pub(crate) use show::Show;
+pub(crate) use show::{Show, print};
 
 /// What is drawn.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -47,7 +47,7 @@ impl Show {
 }
 
 /// The drawing and what it shows, as wide as the screen is.
-fn print(timeline: &Timeline, screen: &mut Screen) -> Result<()> {
+pub(crate) fn print(timeline: &Timeline, screen: &mut Screen) -> Result<()> {
     let glyphs = if output::is_unicode() { Glyphs::UNICODE } else { Glyphs::ASCII };
     let drawing = lines(timeline, Look { width: output::width(), glyphs });
     if drawing.is_empty() {
