@@ -208,6 +208,7 @@ fn decided(
         | Effect::DeleteHook { .. }
         | Effect::CreateSnapshot(_)
         | Effect::DeleteSnapshot { .. }
+        | Effect::SetOwner(_)
         | Effect::MarkSnapshot { .. } => None,
     });
     written.unwrap_or_default()
