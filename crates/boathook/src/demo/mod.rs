@@ -14,11 +14,13 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use boathook_agent::Agent;
+use boathook_api::ApplicationSnapshot;
 use kube::Client;
 
 use crate::{
     embedded::{self, Embedded, Options},
     output::{self, Screen},
+    timeline,
 };
 use controller::Controller;
 use telling::Teller;
@@ -40,6 +42,8 @@ pub(crate) struct Story {
     agent_options: boathook_agent::Options,
     agent: Option<Agent>,
     controller: Option<Controller>,
+    /// The snapshot with hooks, once it is over.
+    taken: Option<ApplicationSnapshot>,
     /// Whether everything was verified, after the last step.
     verified: Option<bool>,
 }
@@ -80,6 +84,7 @@ impl Story {
             agent_options,
             agent: None,
             controller: None,
+            taken: None,
             verified: None,
         }
     }
@@ -92,6 +97,13 @@ impl Story {
             && self.step("A snapshot with hooks", snapshots::with_hooks).await?
             && self.step("A notification", notifications::told).await?
             && self.step("A controller killed while frozen", snapshots::killed_controller).await?;
+        if let Some(taken) = &self.taken {
+            // Its hooks have told it everything.
+            let timeline = timeline::of_snapshot(taken, &[], jiff::Timestamp::now());
+            let title =
+                format!("The freeze around the cut of `{}`, as `boathook timeline` draws it", snapshots::WITH_HOOKS);
+            self.teller.draw(&title, &timeline)?;
+        }
         self.teller.summary(verified)?;
         self.verified = Some(verified);
         if keep {

@@ -58,7 +58,9 @@ pub(super) async fn with_hooks(story: &mut Story) -> Result<String> {
     create::<ApplicationSnapshot>(&client, json!({"metadata": {"name": WITH_HOOKS}, "spec": spec})).await?;
     let is_over = |snapshot: &ApplicationSnapshot| snapshot.status.as_ref().is_some_and(|s| s.phase.is_terminal());
     let over = reached(&client, WITH_HOOKS, is_over);
-    let status = story.teller.wait("freezing, cutting, thawing", over).await?.status.unwrap_or_default();
+    let snapshot = story.teller.wait("freezing, cutting, thawing", over).await?;
+    let status = snapshot.status.clone().unwrap_or_default();
+    story.taken = Some(snapshot);
     if let Some(trouble) = &status.trouble {
         bail!("{:?}: {}", status.phase, trouble.message);
     }

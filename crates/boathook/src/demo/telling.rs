@@ -5,7 +5,10 @@ use std::{future::Future, io, pin::pin, time::Duration};
 use anyhow::{Result, bail};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::output::{Colour, Screen, duration::shown, table::Columns};
+use crate::{
+    output::{Colour, Screen, duration::shown, table::Columns},
+    timeline::{self, Timeline},
+};
 
 /// How often the progress is painted.
 const FRAME: Duration = Duration::from_millis(100);
@@ -66,6 +69,13 @@ impl Teller {
     /// A line that belongs to no step.
     pub(super) fn aside(&mut self, text: &str) -> io::Result<()> {
         self.screen.line(text)
+    }
+
+    /// Who was frozen from when to when.
+    pub(super) fn draw(&mut self, title: &str, timeline: &Timeline) -> Result<()> {
+        self.screen.line("")?;
+        self.screen.line(title)?;
+        timeline::print(timeline, &mut self.screen)
     }
 
     /// Waits for something, not for ever, and paints what it waits for.

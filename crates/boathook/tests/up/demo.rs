@@ -126,6 +126,11 @@ fn the_demo_verifies_everything_and_says_so_in_plain_lines() {
     {
         assert!(said.contains(words), "`{words}` is missing:\n{said}");
     }
+    let drawing =
+        said.split_once("as `boathook timeline` draws it").and_then(|(_, rest)| rest.split_once("STEP ")).unwrap().0;
+    for words in ["logbook/logbook ", "cut of data ", "frozen for ", "all at once from "] {
+        assert!(drawing.contains(words), "`{words}` is missing:\n{drawing}");
+    }
     assert!(!said.contains('\x1b'), "a pipe is no terminal: {said:?}");
     assert_gone(&started);
 }
