@@ -153,6 +153,12 @@ pub struct ApplicationSnapshotStatus {
     /// What is cut.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotRecord>,
+    /// Whose freeze it shares: the hooks are that one's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares_freeze_of: Option<SnapshotReference>,
+    /// Those that share its freeze: it is not thawed before they are cut, but no later than a cut may take.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub followers: Vec<SnapshotReference>,
     /// What went wrong: why it failed, or why it is called no more than `Crash`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<Trouble>,
@@ -219,6 +225,14 @@ pub struct Trouble {
     pub reason: String,
     /// For a person: what happened, and what to do.
     pub message: String,
+}
+
+/// Another ApplicationSnapshot of the namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SnapshotReference {
+    pub name: String,
+    /// Another one under the same name is not it.
+    pub uid: String,
 }
 
 /// One hook of the snapshot.

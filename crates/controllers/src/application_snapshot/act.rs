@@ -2,6 +2,7 @@
 
 use boathook_api::{
     ApplicationSnapshot, ExecutionHook,
+    application_snapshot::Phase,
     volume_snapshot::VolumeSnapshot,
     words::{CONSISTENCY, EXECUTION_HOOK_NAMES, THAW_FINALIZER},
 };
@@ -32,6 +33,14 @@ pub(super) async fn act(
             Effect::WriteStatus(status) => {
                 let next = ApplicationSnapshot { status: Some(*status), ..object };
                 object = writes::write_status(client, &next).await?;
+                controller.tell_sharers(&object);
+                if object.status.as_ref().is_some_and(|status| status.phase == Phase::Freezing) {
+                    // Those that wait for it may share its freeze.
+                    controller.wake(Some(&namespace));
+                }
+            }
+            Effect::Follow(first) => {
+                writes::write_status(client, &*first).await?;
             }
             Effect::CreateHook(hook) => writes::create(client, &*hook).await?,
             Effect::ThawHook(name) => {

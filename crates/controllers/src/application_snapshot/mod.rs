@@ -80,12 +80,25 @@ impl Controller {
 
     /// Those that wait may go on.
     fn wake(&self, namespace: Option<&str>) {
+        self.look_again_at(namespace, is_pending);
+    }
+
+    fn look_again_at(&self, namespace: Option<&str>, is_meant: impl Fn(&ApplicationSnapshot) -> bool) {
         let all = self.surroundings.all.state();
         let readable = all.iter().filter_map(|object| object.0.as_ref().ok());
-        let waiting = readable.filter(|object| object.namespace().as_deref() == namespace && is_pending(object));
-        for object in waiting {
+        for object in readable.filter(|object| object.namespace().as_deref() == namespace && is_meant(object)) {
             // Nobody listens any more: everything ends.
             let _ = self.surroundings.look_again.send(ObjectRef::from_obj(object));
+        }
+    }
+
+    /// Those that share a freeze with it go by what it says.
+    fn tell_sharers(&self, object: &ApplicationSnapshot) {
+        let namespace = object.namespace().unwrap_or_default();
+        let sharers = object.status.iter().flat_map(|status| status.followers.iter().chain(&status.shares_freeze_of));
+        for sharer in sharers {
+            // Nobody listens any more: everything ends.
+            let _ = self.surroundings.look_again.send(ObjectRef::new(&sharer.name).within(&namespace));
         }
     }
 
@@ -127,7 +140,11 @@ impl Reconcile<ApplicationSnapshot> for Controller {
     }
 
     fn gone(&self, object: &ObjectRef<ApplicationSnapshot>) {
-        self.wake(object.namespace.as_deref());
+        let shares = |other: &ApplicationSnapshot| {
+            let first = other.status.as_ref().and_then(|status| status.shares_freeze_of.as_ref());
+            first.is_some_and(|first| first.name == object.name)
+        };
+        self.look_again_at(object.namespace.as_deref(), |other| is_pending(other) || shares(other));
     }
 }
 

@@ -3,7 +3,7 @@
 
 use boathook_api::{
     ApplicationSnapshot, ExecutionHook, ExecutionHookTemplate, PodNotification,
-    application_snapshot::{Phase, SnapshotSource},
+    application_snapshot::{ApplicationSnapshotStatus, Phase, SnapshotReference, SnapshotSource},
     words::EXECUTION_HOOK_LABEL,
 };
 use boathook_decide::{
@@ -34,6 +34,8 @@ pub enum ObserveError {
     Template { name: String, source: kube::Error },
     #[snafu(display("failed to look at ExecutionHook `{name}`"))]
     Hook { name: String, source: kube::Error },
+    #[snafu(display("failed to look at ApplicationSnapshot `{name}`"))]
+    Sharer { name: String, source: kube::Error },
     #[snafu(display("failed to list the {kind} of namespace `{namespace}`"))]
     List { kind: &'static str, namespace: String, source: kube::Error },
 }
@@ -46,6 +48,7 @@ impl Classified for ObserveError {
             | Self::Content { source, .. }
             | Self::Template { source, .. }
             | Self::Hook { source, .. }
+            | Self::Sharer { source, .. }
             | Self::List { source, .. } => source.class(),
         }
     }
@@ -58,10 +61,11 @@ pub(super) async fn observe<'a>(
 ) -> Result<Observed<'a>, ObserveError> {
     let status = object.status.clone().unwrap_or_default();
     let namespace = object.namespace().unwrap_or_default();
-    let mut surroundings = None;
+    let (mut surroundings, mut others) = (None, vec![]);
     let names: Vec<_> = match status.phase {
         Phase::Pending => {
-            let found = look_around(controller, &namespace, object).await?;
+            let found;
+            (found, others) = look_around(controller, &namespace, object).await?;
             let claims = &found.claims;
             let names = claims.iter().map(|claim| snapshot_name(object, &claim.name, claims.len())).collect();
             surroundings = Some(found);
@@ -71,14 +75,18 @@ pub(super) async fn observe<'a>(
     };
     let snapshots = snapshots::look_at(controller, object, &names).await?;
     let all_cut = status.phase == Phase::Cutting && snapshots.len() == names.len() && snapshots.iter().all(is_cut);
-    let hooks = hooks(controller, &namespace, &status.execution_hook_names, status.phase, all_cut).await?;
-    let at_the_cut = match all_cut {
+    if status.phase != Phase::Pending {
+        others = sharers(controller, &namespace, &status, all_cut).await?;
+    }
+    let is_to_be_judged = all_cut && status.consistency.is_none();
+    let hooks = hooks(controller, &namespace, &status.execution_hook_names, status.phase, is_to_be_judged).await?;
+    let at_the_cut = match is_to_be_judged {
         true => Some(at_the_cut(controller, &namespace, object, &hooks).await?),
         false => None,
     };
     let refused = controller.refused().get(&object.uid().unwrap_or_default()).cloned();
     let identity = &controller.surroundings.identity;
-    Ok(Observed { object, identity, leadership, surroundings, snapshots, refused, hooks, at_the_cut })
+    Ok(Observed { object, identity, leadership, surroundings, snapshots, refused, hooks, others, at_the_cut })
 }
 
 fn is_cut(snapshot: &SeenSnapshot) -> bool {
@@ -89,7 +97,7 @@ async fn look_around(
     controller: &Controller,
     namespace: &str,
     object: &ApplicationSnapshot,
-) -> Result<Surroundings, ObserveError> {
+) -> Result<(Surroundings, Vec<ApplicationSnapshot>), ObserveError> {
     let client = &controller.surroundings.client;
     let (claims, _) = look_at_claims(client, namespace, &object.spec.source).await?;
     let templates: Api<ExecutionHookTemplate> = Api::namespaced(client.clone(), namespace);
@@ -101,29 +109,48 @@ async fn look_around(
         }
     }
     let before = before(client, namespace, object, &claims).await?;
-    Ok(Surroundings { claims, missing_templates, before })
+    let names = before.first().map(ResourceExt::name_any);
+    Ok((Surroundings { claims, missing_templates, before: names }, before))
 }
 
-/// Another snapshot that shares a claim and is under way, or came first. Not from the watch: what has just begun counts.
+/// Other snapshots that share a claim and are under way, or came first. Not from the watch: what has just begun counts.
 pub async fn before(
     client: &Client,
     namespace: &str,
     object: &ApplicationSnapshot,
     claims: &[Claim],
-) -> Result<Option<String>, ObserveError> {
+) -> Result<Vec<ApplicationSnapshot>, ObserveError> {
     let api: Api<Lenient<ApplicationSnapshot>> = Api::namespaced(client.clone(), namespace);
     let kind = "ApplicationSnapshots";
     let all = in_time(api.list(&ListParams::default())).await.context(ListSnafu { kind, namespace })?;
     let others = all.items.into_iter().filter_map(|object| object.0.ok());
     let others = others.filter(|other| other.uid() != object.uid() && shares(other, claims));
     let order = |one: &ApplicationSnapshot| (one.creation_timestamp(), one.name_any());
-    let mut before =
-        others.filter(|other| match other.status.as_ref().map(|status| status.phase).unwrap_or_default() {
-            Phase::Pending => other.metadata.deletion_timestamp.is_none() && order(other) < order(object),
-            Phase::Freezing | Phase::Cutting | Phase::Thawing => true,
-            Phase::Complete | Phase::Failed => false,
-        });
-    Ok(before.next().map(|other| other.name_any()))
+    let before = others.filter(|other| match other.status.as_ref().map(|status| status.phase).unwrap_or_default() {
+        Phase::Pending => other.metadata.deletion_timestamp.is_none() && order(other) < order(object),
+        Phase::Freezing | Phase::Cutting | Phase::Thawing => true,
+        Phase::Complete | Phase::Failed => false,
+    });
+    Ok(before.collect())
+}
+
+/// The one whose freeze it shares; or, when it matters, those that share its own. Not from the watch: whether the first
+/// one has begun to thaw is known at once.
+async fn sharers(
+    controller: &Controller,
+    namespace: &str,
+    status: &ApplicationSnapshotStatus,
+    all_cut: bool,
+) -> Result<Vec<ApplicationSnapshot>, ObserveError> {
+    let api: Api<Lenient<ApplicationSnapshot>> = Api::namespaced(controller.surroundings.client.clone(), namespace);
+    let followers = status.followers.iter().filter(|_| all_cut);
+    let first = status.shares_freeze_of.iter().filter(|_| !status.phase.is_terminal());
+    let mut sharers = Vec::new();
+    for SnapshotReference { name, .. } in followers.chain(first) {
+        let sharer = in_time(api.get_opt(name)).await.context(SharerSnafu { name })?;
+        sharers.extend(sharer.and_then(|sharer| sharer.0.ok()));
+    }
+    Ok(sharers)
 }
 
 fn shares(other: &ApplicationSnapshot, claims: &[Claim]) -> bool {

@@ -9,10 +9,11 @@ use boathook_api::{
     words::{condition, reason},
 };
 use jiff::Timestamp;
+use kube::ResourceExt;
 
 use super::{
     Claim, Decision, Effect, Observed, Surroundings, User, cut, end, has_finalizer, hook_name, is_deleted,
-    is_made_by_others, made, snapshot_name, trouble,
+    is_made_by_others, made, sharing, snapshot_name, trouble,
 };
 use crate::{conditions, conditions::Saying, moment::moment};
 
@@ -88,14 +89,18 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
         return Decision { effects, ..Decision::default() };
     }
     let Some(surroundings) = &observed.surroundings else { return Decision::default() };
-    if let Some(before) = &surroundings.before {
+    let first = sharing::joinable(observed, &surroundings.claims);
+    if let (Some(before), None) = (&surroundings.before, first) {
         return wait(object, status, before, now);
     }
     status.start_time = Some(moment(now));
-    let plan = match refusal(observed, surroundings) {
-        Some(trouble) => return end::refuse(observed, status, trouble, now),
-        None => plan(&object.spec.execution_hook_infos, &surroundings.claims),
-    };
+    if let Some(trouble) = refusal(observed, surroundings) {
+        return end::refuse(observed, status, trouble, now);
+    }
+    if let Some(first) = first {
+        return follow(observed, status, first, now);
+    }
+    let plan = plan(&object.spec.execution_hook_infos, &surroundings.claims);
     let crash = object.spec.on_hook_failure == OnHookFailure::CrashConsistent;
     let plan = match plan {
         Ok(plan) => plan,
@@ -168,6 +173,22 @@ fn refusal(observed: &Observed<'_>, surroundings: &Surroundings) -> Option<Troub
     let taken = observed.snapshots.iter().find(in_the_way)?;
     let message = format!("there is a VolumeSnapshot `{}` already: nothing was frozen", taken.name);
     Some(trouble(reason::SNAPSHOT_EXISTS, message))
+}
+
+/// It need not wait: what it needs is being frozen.
+fn follow(
+    observed: &Observed<'_>,
+    status: ApplicationSnapshotStatus,
+    first: &ApplicationSnapshot,
+    now: Timestamp,
+) -> Decision {
+    let object = observed.object;
+    let (said, mut status) = sharing::join(observed, status, first);
+    let message = format!("it shares the freeze of ApplicationSnapshot `{}`", first.name_any());
+    say_frozen(object, &mut status, reason::FREEZING, &message, now);
+    let hold = (!has_finalizer(object)).then_some(Effect::AddFinalizer);
+    let effects = hold.into_iter().chain(said).chain([Effect::WriteStatus(Box::new(status))]).collect();
+    Decision { effects, ..Decision::default() }
 }
 
 fn wait(object: &ApplicationSnapshot, mut status: ApplicationSnapshotStatus, before: &str, now: Timestamp) -> Decision {

@@ -7,7 +7,7 @@ use boathook_api::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Decision, Effect, Observed, end, hooks, is_deleted, is_made_by_others, made, trouble, verdict};
+use super::{Decision, Effect, Observed, end, hooks, is_deleted, is_made_by_others, made, sharing, trouble, verdict};
 use crate::{
     conditions::{self, Saying},
     moment::moment,
@@ -41,6 +41,9 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
     let cut = |record: &SnapshotRecord| {
         observed.snapshot(&record.volume_snapshot_name).is_some_and(|snapshot| snapshot.ours && snapshot.cut)
     };
+    if status.consistency.is_some() {
+        return wait_for_followers(observed, status, now);
+    }
     let all_cut = status.snapshots.iter().all(cut);
     if let (true, Some(at_the_cut)) = (all_cut, &observed.at_the_cut) {
         let verdict = verdict::verdict(observed, &status, at_the_cut, now);
@@ -85,7 +88,8 @@ fn failure(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now:
             return Some(trouble(reason::CUT_FAILED, message));
         }
     }
-    if let Some(why) = hooks::trouble_of(observed, status).filter(|_| status.trouble.is_none()) {
+    let hooks = sharing::trouble_of(observed, status).or_else(|| hooks::trouble_of(observed, status));
+    if let Some(why) = hooks.filter(|_| status.trouble.is_none()) {
         match observed.object.spec.on_hook_failure {
             OnHookFailure::Fail => return Some(why),
             OnHookFailure::CrashConsistent => status.trouble = Some(why),
@@ -113,7 +117,22 @@ fn seen(
         Err(_) => Consistency::Crash,
     });
     status.trouble = verdict.err();
-    end::go_on(observed, status, now)
+    let mut decision = wait_for_followers(observed, status.clone(), now);
+    if decision.effects.is_empty() {
+        decision.effects.push(Effect::WriteStatus(Box::new(status)));
+    }
+    decision
+}
+
+/// Everything stays frozen for those that share the freeze, but no longer than a cut may take; then it is thawed.
+fn wait_for_followers(observed: &Observed<'_>, status: ApplicationSnapshotStatus, now: Timestamp) -> Decision {
+    let deadline = deadline(observed, &status);
+    let in_time = deadline.is_some_and(|deadline| now < deadline) && !is_deleted(observed.object);
+    let is_frozen = hooks::trouble_of(observed, &status).is_none();
+    match in_time && is_frozen && sharing::is_waited_for(observed, &status) {
+        true => Decision { again: deadline, ..Decision::default() },
+        false => end::go_on(observed, status, now),
+    }
 }
 
 fn deadline(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<Timestamp> {

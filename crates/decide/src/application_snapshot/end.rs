@@ -7,7 +7,7 @@ use boathook_api::{
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::{Decision, Effect, Observed, SeenSnapshot, has_finalizer, hooks, is_made_by_others, made};
+use super::{Decision, Effect, Observed, SeenSnapshot, has_finalizer, hooks, is_made_by_others, made, sharing};
 use crate::{
     About, Gravity, Report,
     conditions::{self, Saying},
@@ -57,9 +57,8 @@ pub(super) fn thaw(observed: &Observed<'_>, mut status: ApplicationSnapshotStatu
     let mut decision = Decision::default();
     decision.effects.extend(next_thaw(observed, &status));
     decision.effects.extend(remove_uncut(observed, &status));
-    let ended =
-        status.hooks.iter().filter_map(|record| observed.hook(&record.name)).all(|hook| hooks::post(hook).is_some());
-    if !ended {
+    let own = || status.hooks.iter().filter_map(|record| observed.hook(&record.name));
+    if !sharing::is_over(observed, &status).unwrap_or_else(|| own().all(|hook| hooks::post(hook).is_some())) {
         return decision;
     }
     decision.effects.extend(mark(observed, &status));
@@ -88,6 +87,9 @@ pub(super) fn tidy(observed: &Observed<'_>, mut status: ApplicationSnapshotStatu
 
 /// The last hook that is not thawed; the one before it follows when it has ended, well or not.
 fn next_thaw(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<Effect> {
+    if status.shares_freeze_of.is_some() {
+        return None;
+    }
     let hooks = status.hooks.iter().rev().filter_map(|record| observed.hook(&record.name));
     let open = hooks.into_iter().find(|hook| !hook.spec.thaw_requested || hooks::post(hook).is_none())?;
     (!open.spec.thaw_requested).then(|| Effect::ThawHook(open.name_any()))
@@ -128,7 +130,8 @@ fn let_go(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Vec<Ef
         .iter()
         .filter(|record| record.pre_action_succeed == Some(true) && record.post_action_succeed == Some(true));
     let there = clean.filter_map(|record| observed.hook(&record.name));
-    let there = there.filter(|hook| hook.metadata.deletion_timestamp.is_none());
+    let is_ours = status.shares_freeze_of.is_none();
+    let there = there.filter(|hook| is_ours && hook.metadata.deletion_timestamp.is_none());
     let delete = |hook: &boathook_api::ExecutionHook| Effect::DeleteHook {
         name: hook.name_any(),
         uid: hook.uid().unwrap_or_default(),

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     Decision, Effect, Observed, cut, end,
     hooks::{self, Freeze},
-    is_deleted, made, trouble,
+    is_deleted, made, sharing, trouble,
 };
 
 pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotStatus, now: Timestamp) -> Decision {
@@ -24,7 +24,15 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
         let message = "the PreActions took longer than there was time";
         return failed(observed, status, trouble(reason::FREEZE_TIMED_OUT, message), now);
     }
-    for (place, record) in status.hooks.iter().enumerate() {
+    if let Some(why) = sharing::trouble_of(observed, &status) {
+        return failed(observed, status, why, now);
+    }
+    let frozen_by_another = sharing::is_frozen(observed, &status);
+    if frozen_by_another == Some(false) {
+        return Decision { again: deadline, ..Decision::default() };
+    }
+    let own = if frozen_by_another.is_none() { &status.hooks[..] } else { &[] };
+    for (place, record) in own.iter().enumerate() {
         match observed.hook(&record.name).map(hooks::freeze) {
             Some(Freeze::Frozen) => {}
             Some(Freeze::UnderWay) => return Decision { again: deadline, ..Decision::default() },

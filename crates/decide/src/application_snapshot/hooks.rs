@@ -8,7 +8,7 @@ use boathook_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
-use super::{Observed, trouble};
+use super::{Observed, sharing, trouble};
 use crate::{conditions, freeze_window};
 
 /// Whether a hook is frozen, will be, or never again.
@@ -60,6 +60,10 @@ fn deleted(hook: &str) -> Trouble {
 
 /// Copies what the hooks say: they may be gone when somebody wants to know.
 pub(super) fn copy(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus) {
+    // Hooks of another one may be gone already, but it has kept what they said.
+    if let Some(theirs) = sharing::first(observed, status).and_then(|first| first.status.as_ref()) {
+        status.hooks.clone_from(&theirs.hooks);
+    }
     for record in &mut status.hooks {
         let Some(seen) = observed.hook(&record.name).and_then(|hook| hook.status.as_ref()) else { continue };
         record.pre_action_succeed = seen.pre_action_succeed;

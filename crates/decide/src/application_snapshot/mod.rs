@@ -9,6 +9,7 @@ mod end;
 mod freeze;
 mod hooks;
 mod made;
+mod sharing;
 mod verdict;
 
 use boathook_api::{
@@ -41,6 +42,9 @@ pub struct Observed<'a> {
     pub refused: Option<String>,
     /// Its hooks: those that are not here do not exist. Looked at after the snapshots.
     pub hooks: Vec<ExecutionHook>,
+    /// Other ones. While it is Pending: those under way with a claim of its own; then: the one whose freeze it shares, or
+    /// those that share its own. Looked at after the snapshots.
+    pub others: Vec<ApplicationSnapshot>,
     /// Only when every snapshot has been cut: what else decides how good it is. Looked at after the snapshots.
     pub at_the_cut: Option<AtTheCut>,
 }
@@ -110,6 +114,8 @@ pub enum Effect {
     RemoveFinalizer,
     /// Replaces the status of the version that was looked at, or fails.
     WriteStatus(Box<ApplicationSnapshotStatus>),
+    /// Replaces the status of another one, whose freeze this one shares, in the version that was looked at, or fails.
+    Follow(Box<ApplicationSnapshot>),
     /// One that is there already is as good.
     CreateHook(Box<ExecutionHook>),
     ThawHook(String),

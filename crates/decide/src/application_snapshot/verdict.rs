@@ -11,7 +11,7 @@ use boathook_api::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::{AtTheCut, Observed, hooks, trouble};
+use super::{AtTheCut, Observed, hooks, sharing, trouble};
 use crate::{conditions, execution_hook};
 
 const ANOTHER_BEGAN: &str = "another controller began the freeze: this one cannot know whether its time was over";
@@ -29,7 +29,7 @@ pub(super) fn verdict(
     if status.hooks.is_empty() {
         return without_hooks(status, at_the_cut);
     }
-    if let Some(why) = hooks::trouble_of(observed, status) {
+    if let Some(why) = sharing::trouble_of(observed, status).or_else(|| hooks::trouble_of(observed, status)) {
         return Err(why);
     }
     for hook in status.hooks.iter().filter_map(|record| observed.hook(&record.name)) {

@@ -5,6 +5,7 @@ mod cutting;
 mod door_two;
 mod freezing;
 mod hooks;
+mod sharing;
 mod thawing;
 mod verdict;
 
@@ -34,6 +35,7 @@ struct Look {
     snapshots: Vec<SeenSnapshot>,
     refused: Option<String>,
     hooks: Vec<ExecutionHook>,
+    others: Vec<ApplicationSnapshot>,
     /// The PodNotifications of the hooks.
     notifications: Vec<PodNotification>,
     /// The containers that run: UID of the pod, name, ID.
@@ -83,6 +85,7 @@ impl Look {
             snapshots: vec![],
             refused: None,
             hooks: vec![],
+            others: vec![],
             notifications: vec![],
             containers: vec![("uid-0".to_owned(), "main".to_owned(), "containerd://main".to_owned())],
             expiration: Some(30),
@@ -142,7 +145,8 @@ impl Look {
         });
         let cut = |name: &String| self.snapshots.iter().any(|one| one.name == *name && one.ours && one.cut);
         let all_cut = status.snapshots.iter().all(|record| cut(&record.volume_snapshot_name));
-        let at_the_cut = (status.phase == Phase::Cutting && all_cut).then(|| AtTheCut {
+        let is_to_be_judged = status.phase == Phase::Cutting && all_cut && status.consistency.is_none();
+        let at_the_cut = is_to_be_judged.then(|| AtTheCut {
             notifications: self.notifications.clone(),
             containers: self.containers.clone(),
             claims: self.claims.clone(),
@@ -155,6 +159,7 @@ impl Look {
             snapshots: self.snapshots.clone(),
             refused: self.refused.clone(),
             hooks: self.hooks.clone(),
+            others: self.others.clone(),
             at_the_cut,
         };
         decide(&observed, at(self.now))
@@ -167,6 +172,7 @@ impl Look {
                 Effect::AddFinalizer => self.object.finalizers_mut().push(THAW_FINALIZER.to_owned()),
                 Effect::RemoveFinalizer => self.object.finalizers_mut().clear(),
                 Effect::WriteStatus(status) => self.object.status = Some(*status),
+                Effect::Follow(first) => self.others = vec![*first],
                 Effect::CreateHook(hook) => self.made(*hook),
                 Effect::ThawHook(name) => self.hook_mut(&name).spec.thaw_requested = true,
                 Effect::DeleteHook { name, .. } => self.hooks.retain(|hook| hook.name_any() != name),
@@ -208,6 +214,7 @@ fn deeds(decision: &Decision) -> Vec<String> {
         Effect::AddFinalizer => "hold".to_owned(),
         Effect::RemoveFinalizer => "let go".to_owned(),
         Effect::WriteStatus(status) => format!("write {:?}", status.phase),
+        Effect::Follow(first) => format!("follow {}", first.name_any()),
         Effect::CreateHook(hook) => {
             format!("freeze {}", hook.spec.execution_hook_template_name.clone().unwrap_or_default())
         }
