@@ -9,6 +9,7 @@ mod faults;
 mod freezing;
 mod hooks;
 mod outages;
+mod sharing;
 mod targets;
 mod thawing;
 mod two_pods;
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
         cutting::a_cut_that_comes_after_its_time_is_never_called_consistent,
         admitted::a_marked_snapshot_is_held_until_it_is_frozen,
         admitted::what_was_done_for_a_marked_snapshot_goes_with_it,
-        admitted::two_marked_snapshots_at_once_are_both_frozen,
+        admitted::two_marked_snapshots_at_once_share_one_freeze,
         admitted::what_will_not_be_stored_freezes_nothing,
         admitted::a_mark_that_is_added_later_does_nothing,
         refused::why_it_could_not_be_frozen_is_what_the_person_is_told,
@@ -71,6 +72,8 @@ fn main() -> ExitCode {
         targets::execute_once_runs_on_the_oldest_pod_that_is_ready,
         targets::all_containers_are_meant_unless_one_is_named,
         targets::a_notifier_freezes_the_containers_that_declare_it,
+        sharing::everything_stays_frozen_until_those_that_share_the_freeze_are_cut,
+        sharing::when_the_first_one_is_deleted_everything_is_thawed_and_nobody_is_called_consistent,
         thawing::a_post_action_that_fails_is_tried_until_it_succeeds,
         thawing::whoever_asks_for_the_thaw_again_gets_it_at_once,
         thawing::a_thaw_that_never_succeeds_can_be_given_up,

@@ -12,6 +12,7 @@ use boathook_tests::{
     boathook::{
         application_snapshots::{by, is_complete, status},
         execution_hooks::{mains, with},
+        recording::record,
     },
     snapshots::{VolumeSnapshot, is_ready, snapshot},
 };
@@ -21,7 +22,7 @@ use kube::{
 };
 use serde_json::json;
 
-use super::{annotated, intent_of, intents, labelled, quick, refused};
+use super::{annotated, freezing_by, intent_of, intents, labelled, quick, refused};
 
 pub(crate) async fn a_marked_snapshot_is_held_until_it_is_frozen(ctx: Ctx, _: Executor) -> Result<()> {
     ctx.run_box_on_data().await?;
@@ -69,18 +70,25 @@ pub(crate) async fn what_was_done_for_a_marked_snapshot_goes_with_it(ctx: Ctx, _
     Ok(())
 }
 
-pub(crate) async fn two_marked_snapshots_at_once_are_both_frozen(ctx: Ctx, _: Executor) -> Result<()> {
+pub(crate) async fn two_marked_snapshots_at_once_share_one_freeze(ctx: Ctx, _: Executor) -> Result<()> {
     ctx.run_box_on_data().await?;
-    ctx.create_template("quick", quick()).await?;
-    let (one, other) = (labelled("one", "quick"), labelled("other", "quick"));
-    let (first, second) = tokio::join!(ctx.create(&one), ctx.create(&other));
-    first.and(second)?;
+    let waits = format!("{}; until [ -e log/go ]; do sleep 0.1; done", record("freeze"));
+    ctx.create_template("waits", freezing_by(&waits)).await?;
+    let (one, other) = (labelled("one", "waits"), labelled("other", "waits"));
+    let let_go = async {
+        let follows = |object: &ApplicationSnapshot| status(object).shares_freeze_of.is_some();
+        let mut all = ctx.watch::<ApplicationSnapshot>("").await?;
+        all.until(DEADLINE, "one follows the other", |seen| seen.now.values().any(follows)).await?;
+        ctx.shell("box", "touch log/go").await
+    };
+    let (first, second, let_go) = tokio::join!(ctx.create(&one), ctx.create(&other), let_go);
+    first.and(second).and(let_go.map(drop))?;
     for name in ["one", "other"] {
         let taken = ctx.over(&intent_of(&ctx, name).await?).await?;
         is_complete(&taken, Consistency::Application)?;
-        let copy = ctx.restored_record(name).await?;
-        ensure!(copy.last().is_some_and(|line| line == "freeze"), "`{name}` was not cut while frozen: {copy:?}");
+        assert_eq!(ctx.restored_record(name).await?, ["freeze"], "`{name}` was not cut while frozen");
     }
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
     Ok(())
 }
 
