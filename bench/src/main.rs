@@ -1,9 +1,12 @@
 //! The figures, each beside a floor or a peer that is measured in the same run: a table on stdout, progress on stderr.
 
+mod bare;
 mod client;
 mod folder;
+mod hooks;
 mod notifications;
 mod objects;
+mod pods;
 mod process;
 mod programs;
 mod system;
@@ -11,12 +14,16 @@ mod table;
 mod watches;
 mod writes;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 use tokio::signal::unix::{SignalKind, signal};
 
 use folder::Folder;
@@ -48,6 +55,8 @@ enum Subject {
     Cluster,
     /// Notifications beside the same execs by a bare program, and by kubectl
     Notifications,
+    /// The freeze windows of hooks beside the same execs by a bare program
+    Hooks,
 }
 
 /// How long and how often everything is measured.
@@ -77,6 +86,9 @@ const QUICK: Plan = Plan {
     objects: 1_000,
     watched_writes: 10,
 };
+
+/// The kubeconfig of a cluster that is to be measured too, by whoever measures more than `boathook up`.
+pub(crate) const REAL_CLUSTER: &str = "BOATHOOK_BENCH_KUBECONFIG";
 
 const FEW: usize = 1;
 const MANY: usize = 64;
@@ -119,6 +131,7 @@ async fn measure(cli: Cli) -> Result<String> {
     let table = match cli.subject {
         Subject::Cluster => table::render(&cluster(&if cli.quick { QUICK } else { FULL }, &programs, &folder).await?),
         Subject::Notifications => notifications::measure(cli.quick, &programs, &folder).await?,
+        Subject::Hooks => hooks::measure(cli.quick, &programs, &folder).await?,
     };
     say(&format!("done in {} s", begun.elapsed().as_secs()));
     Ok(table)
@@ -214,6 +227,13 @@ async fn latencies(plan: &Plan, pair: &[System; 2]) -> Result<[Vec<f64>; 2]> {
 fn progress(what: &str, round: usize, rounds: usize, kind: Kind, how: &str) {
     let of = if rounds > 1 { format!(" {round}/{rounds}") } else { String::new() };
     say(&format!("{what}{of}: {}: {how}", kind.name()));
+}
+
+/// A client of the cluster that this kubeconfig names.
+async fn connect(file: &Path) -> Result<Client> {
+    let kubeconfig = Kubeconfig::read_from(file).with_context(|| format!("failed to read `{}`", file.display()))?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    Ok(Client::try_from(config)?)
 }
 
 fn say(text: &str) {

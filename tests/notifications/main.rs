@@ -6,6 +6,8 @@ mod declarations;
 mod endings;
 mod faults;
 mod handlers;
+mod held;
+mod held_alone;
 mod notification;
 mod orphans;
 mod outages;
@@ -43,6 +45,19 @@ fn main() -> ExitCode {
         handlers::a_sidecar_declares_like_any_container,
         handlers::a_notifier_that_nobody_declares_is_done_at_once,
         handlers::an_undo_that_nobody_declares_keeps_the_handler_from_running,
+        held::a_session_is_held_from_its_ready_to_its_release,
+        held::a_release_comes_before_the_action_of_the_undo,
+        held::a_deletion_releases_a_session_and_then_the_object_goes,
+        held::a_session_is_released_by_itself_when_its_time_has_come,
+        held::a_command_that_ends_before_it_is_ready_has_failed,
+        held::a_command_that_was_not_ready_is_tried_again_while_there_is_time,
+        held::a_command_that_is_never_ready_is_over_with_its_time,
+        held::a_session_that_is_lost_is_told_and_undone_at_once,
+        held::where_one_session_is_lost_the_others_are_released,
+        held::a_session_ends_with_its_container_and_is_undone_in_the_new_one,
+        held::a_release_that_fails_is_told_and_then_the_session_is_over,
+        held::a_release_that_hangs_does_not_hold_up_the_undo,
+        held::a_command_that_is_not_ready_when_it_is_revoked_never_holds,
         notification::every_running_pod_is_told_and_those_that_come_later_too,
         notification::pods_that_come_later_are_not_told_when_only_earlier_ones_are_meant,
         notification::no_more_pods_are_told_at_once_than_allowed,
@@ -74,10 +89,13 @@ fn main() -> ExitCode {
         outages::a_handler_whose_executor_was_killed_is_unknown_and_undone,
         outages::a_process_that_is_told_to_stop_lets_its_handlers_end,
         outages::with_the_gate_off_nothing_runs_but_what_is_owed_is_undone,
+        held_alone::a_session_ends_with_its_executor_and_the_next_one_undoes_it,
+        held_alone::a_process_that_is_told_to_stop_releases_what_it_holds,
     ];
     let only_api_alone = alone![
         authors::with_boathook_down_no_command_is_written_and_every_thaw_can_be_asked_for,
         outages::a_leader_that_was_stopped_past_its_lease_runs_nothing_twice,
+        held_alone::a_leader_that_was_stopped_past_its_lease_releases_what_it_holds,
     ];
     let only_agent_alone = alone![
         outages::an_agent_undoes_on_time_while_the_api_server_is_gone,
@@ -86,6 +104,8 @@ fn main() -> ExitCode {
         orphans::what_a_killed_agent_left_running_is_ended_before_it_is_undone,
         orphans::what_a_handler_left_running_on_purpose_outlives_the_agent,
         orphans::an_agent_that_is_told_to_stop_ends_what_does_not_end_by_itself,
+        held_alone::an_agent_releases_on_time_while_the_api_server_is_gone,
+        held_alone::what_a_killed_agent_held_is_ended_and_undone_without_an_api_server,
     ];
     let suite = [
         Scenarios {

@@ -10,14 +10,14 @@ use boathook_api::{
 use boathook_tests::{
     Ctx, DEADLINE,
     boathook::{
+        conditions,
         notifications::{state, status},
         recording::{record, recorder},
     },
     pods::PodBuilder,
-    poll::Look,
     watch::Change,
 };
-use k8s_openapi::{api::core::v1::Pod, jiff::Timestamp};
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
@@ -52,9 +52,7 @@ fn counts(object: &Notification) -> (i32, i32) {
 
 /// Status and reason of the condition of this type.
 fn condition_of(object: &Notification, kind: &str) -> Option<(String, String)> {
-    let conditions = object.status.iter().flat_map(|status| &status.conditions);
-    let mut found = conditions.filter(|condition| condition.type_ == kind);
-    found.next().map(|condition| (condition.status.clone(), condition.reason.clone()))
+    conditions::said(&object.status.as_ref()?.conditions, kind)
 }
 
 fn is_complete(object: &Notification) -> bool {
@@ -64,16 +62,6 @@ fn is_complete(object: &Notification) -> bool {
 /// Waits until it is complete.
 async fn complete(ctx: &Ctx, name: &str) -> Result<Notification> {
     ctx.watch_until(DEADLINE, name, "is complete", is_complete).await
-}
-
-/// Creation times are whole seconds: waits for the next one, so that a pod is older than what is created now.
-async fn let_a_second_pass(ctx: &Ctx) -> Result<()> {
-    let begun = Timestamp::now().as_second();
-    ctx.poll_until(DEADLINE, "a second has passed", async || {
-        let passed = Timestamp::now().as_second() > begun;
-        Ok(if passed { Look::Done(()) } else { Look::NotYet("the same second".to_owned()) })
-    })
-    .await
 }
 
 pub(crate) async fn every_running_pod_is_told_and_those_that_come_later_too(ctx: Ctx, _: Executor) -> Result<()> {
@@ -98,7 +86,7 @@ pub(crate) async fn pods_that_come_later_are_not_told_when_only_earlier_ones_are
     _: Executor,
 ) -> Result<()> {
     run_webs(&ctx, ["first", "second"]).await?;
-    let_a_second_pass(&ctx).await?;
+    ctx.let_a_second_pass().await?;
     ctx.create(&notification("reload", json!({"policy": "PreExistingPods"}))?).await?;
     run_webs(&ctx, ["late"]).await?;
     let told = complete(&ctx, "reload").await?;
@@ -115,7 +103,7 @@ pub(crate) async fn pods_that_come_later_are_not_told_when_only_earlier_ones_are
 pub(crate) async fn no_more_pods_are_told_at_once_than_allowed(ctx: Ctx, _: Executor) -> Result<()> {
     let names = ["a", "b", "c", "d", "e"];
     run_webs(&ctx, names).await?;
-    let_a_second_pass(&ctx).await?;
+    ctx.let_a_second_pass().await?;
     let mut watch = ctx.watch::<PodNotification>("").await?;
     ctx.create(&notification("reload", json!({"policy": "PreExistingPods", "parallelism": 2}))?).await?;
     let all_ended = |parts: usize, ended: bool| parts == names.len() && ended;
@@ -154,7 +142,7 @@ pub(crate) async fn what_failed_and_what_succeeded_is_counted(ctx: Ctx, _: Execu
     run_webs(&ctx, ["first", "second"]).await?;
     let broken = recorder(&ctx, "broken").label("app", "web").notifier("main", "reload", "exit 3");
     ctx.run_pod(broken.build()).await?;
-    let_a_second_pass(&ctx).await?;
+    ctx.let_a_second_pass().await?;
     ctx.create(&notification("reload", json!({"policy": "PreExistingPods"}))?).await?;
     let told = complete(&ctx, "reload").await?;
     assert_eq!(counts(&told), (2, 1));

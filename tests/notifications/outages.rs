@@ -15,8 +15,8 @@ use boathook_tests::{
         host::a_long_time,
         installation::Installation,
         notifications::{condition_of, error_of, status, succeeded},
-        process::Process,
         recording::{freezer, freezes_at, record, recorder, timed_freezer},
+        running::Running,
     },
     poll::Look,
 };
@@ -25,55 +25,6 @@ use kube::ResourceExt;
 use serde_json::json;
 
 use crate::undo::{freeze, freeze_for};
-
-/// Boathook as it runs with this executor.
-struct Running {
-    controller: Process,
-    /// With the executor `agent`.
-    agent: Option<Process>,
-}
-
-impl Running {
-    async fn start(installation: &Installation, executor: Executor) -> Result<Self> {
-        let controller = installation.controller(executor, &[]).await?;
-        let agent = match executor {
-            Executor::Api => None,
-            Executor::Agent => Some(installation.agent().await?),
-        };
-        Ok(Self { controller, agent })
-    }
-
-    /// Kills whoever carries notifications out; the other one goes on.
-    async fn kill_executor(self, installation: &Installation) -> Result<Option<Process>> {
-        match self.agent {
-            Some(agent) => {
-                agent.kill().await?;
-                Ok(Some(self.controller))
-            }
-            None => {
-                self.controller.kill().await?;
-                installation.bury_leader().await?;
-                Ok(None)
-            }
-        }
-    }
-
-    /// Starts it again beside what went on.
-    async fn revive(installation: &Installation, left: Option<Process>) -> Result<Self> {
-        match left {
-            Some(controller) => Ok(Self { controller, agent: Some(installation.agent().await?) }),
-            None => Self::start(installation, Executor::Api).await,
-        }
-    }
-
-    async fn stop(self) -> Result<()> {
-        self.controller.stop().await?;
-        match self.agent {
-            Some(agent) => agent.stop().await,
-            None => Ok(()),
-        }
-    }
-}
 
 /// The agent needs no controller to undo; the executor `api` is the controller, and does it when it is back.
 pub(crate) async fn what_is_asked_while_the_controller_is_down_is_undone(

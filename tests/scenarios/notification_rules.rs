@@ -25,11 +25,15 @@ pub(crate) async fn the_kinds_are_installed_by_many_at_once_and_again(ctx: Ctx) 
 pub(crate) async fn a_pod_notification_does_exactly_one_thing_and_so_does_its_undo(ctx: Ctx) -> Result<()> {
     let notifications = installed(&ctx).await?;
     let exec = json!({"exec": {"command": ["sync"]}});
+    let held = json!({"exec": {"command": ["lock"], "hold": true}});
     for good in [
         json!({"podName": "db-0", "notifier": "reload"}),
         json!({"podName": "db-0", "action": exec, "containers": ["main"], "undo": {"notifier": "thaw"}}),
         json!({"podName": "db-0", "notifier": "freeze", "undo": {"action": {"signal": "SIGHUP"}, "afterSeconds": 3}}),
         json!({"podName": "db-0", "action": {"tcpSocket": {"port": 80}}, "notifier": null}),
+        json!({"podName": "db-0", "action": held, "undo": {}}),
+        json!({"podName": "db-0", "action": held, "undo": {"afterSeconds": 3}}),
+        json!({"podName": "db-0", "action": held, "undo": {"notifier": "thaw"}}),
     ] {
         notifications.create("good", &good).await.with_context(|| format!("refused: {good}"))?;
     }
@@ -46,6 +50,9 @@ pub(crate) async fn a_pod_notification_does_exactly_one_thing_and_so_does_its_un
         (json!({"podName": "db-0", "action": {"exec": {"command": []}}}), "command"),
         (json!({"podName": "db-0", "notifier": "a", "undo": {}}), "write exactly one of notifier and action"),
         (json!({"podName": "db-0", "notifier": "a", "undo": {"action": {}}}), "write exactly one of exec"),
+        (json!({"podName": "db-0", "action": exec, "undo": {}}), "only with exec.hold may it have neither"),
+        (json!({"podName": "db-0", "action": held}), "write `undo: {}`"),
+        (json!({"podName": "db-0", "action": exec, "undo": {"action": held}}), "an undo's session cannot be held"),
         (json!({"podName": "db-0", "notifier": "a", "startDeadlineSeconds": 0}), "startDeadlineSeconds"),
         (json!({"podName": "", "notifier": "a"}), "podName"),
         (json!({"notifier": "a"}), "podName"),

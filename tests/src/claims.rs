@@ -39,6 +39,11 @@ impl ClaimBuilder {
         self
     }
 
+    pub fn label(mut self, key: &str, value: &str) -> Self {
+        self.claim.metadata.labels.get_or_insert_default().insert(key.to_owned(), value.to_owned());
+        self
+    }
+
     pub fn build(self) -> PersistentVolumeClaim {
         self.claim
     }

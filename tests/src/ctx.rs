@@ -88,14 +88,22 @@ impl Ctx {
         object.labels_mut().insert(key.to_owned(), value.to_owned());
         // Before the create: one whose answer is lost has happened all the same.
         let (client, to_remove) = (self.client(), name.clone());
-        self.lock_removals().push(Box::new(|| Box::pin(namespace::remove::<K>(client, to_remove))));
+        self.afterwards(|| Box::pin(namespace::remove::<K>(client, to_remove)));
         Api::all(self.client())
             .create(&PostParams::default(), &object)
             .await
             .with_context(|| format!("failed to create {} `{name}`", K::kind(&())))
     }
 
-    /// Removes what [`Ctx::create_cluster_scoped`] made, the latest first; every one is tried.
+    /// Has this removed after the scenario, before its namespace goes; what was said last is done first.
+    pub(crate) fn afterwards(
+        &self,
+        removal: impl FnOnce() -> Pin<Box<dyn Future<Output = Result<()>>>> + Send + 'static,
+    ) {
+        self.lock_removals().push(Box::new(removal));
+    }
+
+    /// Removes what was made outside of the namespace, the latest first; every one is tried.
     pub(crate) async fn remove_cluster_scoped(&self) -> Result<()> {
         let removals = std::mem::take(&mut *self.lock_removals());
         let mut outcome = Ok(());

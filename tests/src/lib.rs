@@ -25,6 +25,7 @@ pub mod relay;
 mod report;
 pub mod scenario;
 pub mod snapshots;
+pub mod storage;
 pub mod watch;
 pub mod webhook;
 pub mod work;

@@ -111,6 +111,15 @@ impl PodBuilder {
         self.add_env(EnvVar { name: name.to_owned(), value_from: Some(source), ..EnvVar::default() })
     }
 
+    /// Every container that it has so far finds its own name in `$CONTAINER`.
+    pub fn containers_know_their_names(mut self) -> Self {
+        for container in std::iter::once(&mut self.container).chain(&mut self.spec.containers) {
+            let (name, value) = ("CONTAINER".to_owned(), Some(container.name.clone()));
+            container.env.get_or_insert_default().push(EnvVar { name, value, ..EnvVar::default() });
+        }
+        self
+    }
+
     pub fn mount_claim(mut self, claim: &str, path: &str) -> Self {
         let source = PersistentVolumeClaimVolumeSource { claim_name: claim.to_owned(), ..Default::default() };
         let volume = Volume { name: claim.to_owned(), persistent_volume_claim: Some(source), ..Volume::default() };

@@ -5,9 +5,10 @@
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use k8s_openapi::jiff::Timestamp;
 use tokio::time::MissedTickBehavior;
 
-use crate::{Ctx, report};
+use crate::{Ctx, DEADLINE, report};
 
 /// Short against what is waited for (hundreds of milliseconds), long against one request.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -43,6 +44,16 @@ impl Ctx {
                 Err(anyhow!("{}\n{events}", in_vain(deadline, what, &seen)))
             }
         }
+    }
+
+    /// Creation times are whole seconds: waits for the next one, so that what is there is older than what is created now.
+    pub async fn let_a_second_pass(&self) -> Result<()> {
+        let begun = Timestamp::now().as_second();
+        self.poll_until(DEADLINE, "a second has passed", async || {
+            let passed = Timestamp::now().as_second() > begun;
+            Ok(if passed { Look::Done(()) } else { Look::NotYet("the same second".to_owned()) })
+        })
+        .await
     }
 }
 

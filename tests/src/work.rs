@@ -32,7 +32,7 @@ pub const EITHER: [From; 2] = [From::ApiServer, From::Node];
 /// A command, and the seconds it may take.
 pub fn command<const N: usize>(command: [&str; N], seconds: u64) -> Work {
     let command = command.map(str::to_owned).into();
-    of(Deed::Exec(ExecAction { command }), seconds)
+    of(Deed::Exec(ExecAction { command, hold: false }), seconds)
 }
 
 /// A script for `sh`, and the seconds it may take.

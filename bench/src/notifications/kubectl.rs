@@ -5,11 +5,11 @@ use std::{path::Path, process::Stdio, time::Instant};
 use anyhow::{Context, Result, ensure};
 use tokio::{io::AsyncWriteExt, process::Command};
 
-use super::{
-    AT_ONCE,
+use super::AT_ONCE;
+use crate::{
     pods::{COMMAND, Place},
+    programs::Programs,
 };
-use crate::programs::Programs;
 
 /// Milliseconds of each; of all together only xargs knows, so each counts as its share of the time.
 pub(super) async fn exec(place: &Place, programs: &Programs, kubeconfig: &Path, count: usize) -> Result<Vec<f64>> {

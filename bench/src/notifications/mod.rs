@@ -3,21 +3,17 @@
 //! All three run one command in the same pods, as many at once as the others; in turns, so that a noisy moment of the
 //! machine meets each.
 
-mod bare;
 mod kubectl;
-mod pods;
 mod told;
 
 use std::{path::Path, time::Instant};
 
 use anyhow::{Context, Result};
-use kube::{
-    Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
 
 use crate::{
+    bare, connect,
     folder::Folder,
+    pods,
     programs::Programs,
     say,
     system::up,
@@ -40,9 +36,6 @@ const REAL: Plan = Plan { notifications: 200, pods: 10, rounds: 3, kubectl: 50 }
 
 /// How many are under way at once, in each of the three ways.
 const AT_ONCE: usize = 64;
-
-/// The kubeconfig of a cluster that is to be measured too.
-const REAL_CLUSTER: &str = "BOATHOOK_BENCH_KUBECONFIG";
 
 /// One way of running the command, measured.
 #[derive(Default)]
@@ -71,7 +64,7 @@ pub(crate) async fn measure(quick: bool, programs: &Programs, folder: &Folder) -
         let title = format!("embedded cluster, executor {name}");
         text.push_str(&one_cluster(&title, "host", &plan, programs, Path::new(&kubeconfig)).await?);
     }
-    if let Some(kubeconfig) = std::env::var_os(REAL_CLUSTER) {
+    if let Some(kubeconfig) = std::env::var_os(crate::REAL_CLUSTER) {
         let title = "the cluster of the kubeconfig, with the executor of the controller that runs on it";
         let plan = if quick { QUICK } else { REAL };
         text.push_str(&one_cluster(title, "localhost/busybox:1", &plan, programs, Path::new(&kubeconfig)).await?);
@@ -81,9 +74,7 @@ pub(crate) async fn measure(quick: bool, programs: &Programs, folder: &Folder) -
 
 async fn one_cluster(title: &str, image: &str, plan: &Plan, programs: &Programs, file: &Path) -> Result<String> {
     say(&format!("{title}: starting {} pods", plan.pods));
-    let kubeconfig = Kubeconfig::read_from(file).with_context(|| format!("failed to read `{}`", file.display()))?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let client = Client::try_from(config)?;
+    let client = connect(file).await?;
     let place = pods::Place::make(&client, image, plan.pods).await?;
     let (mut told, mut bare, mut by_kubectl) = (Way::default(), Way::default(), Way::default());
     let mut writes = Vec::new();
@@ -94,7 +85,7 @@ async fn one_cluster(title: &str, image: &str, plan: &Plan, programs: &Programs,
         let rate = told.add(begun, seen.latencies);
         say(&format!("round {round}/{}: notifications {rate:.0}/s", plan.rounds));
         let begun = Instant::now();
-        let rate = bare.add(begun, bare::exec(&place, plan.notifications).await?);
+        let rate = bare.add(begun, bare::exec(&place, plan.notifications, AT_ONCE).await?);
         say(&format!("round {round}/{}: bare execs {rate:.0}/s", plan.rounds));
         let begun = Instant::now();
         let rate = by_kubectl.add(begun, kubectl::exec(&place, programs, file, plan.kubectl).await?);

@@ -18,10 +18,8 @@ use kube::{
 };
 use serde_json::json;
 
-use super::{
-    AT_ONCE,
-    pods::{NOTIFIER, Place},
-};
+use super::AT_ONCE;
+use crate::pods::{NOTIFIER, Place};
 
 const DEADLINE: Duration = Duration::from_secs(300);
 

@@ -2,7 +2,8 @@
 //!
 //! A [`Place`] is where an action is carried out from: the API server's exec, or the container runtime of a node. It
 //! finds the container, does the one thing, asks the probe, tries again if it may, and says how it [`Ended`]: a
-//! success only on an explicit word, and [`Outcome::Unknown`] when nobody can know. Nothing here writes objects.
+//! success only on an explicit word, and [`Outcome::Unknown`] when nobody can know. A command whose [`Session`] is held
+//! has succeeded when it is ready, and goes on. Nothing here writes objects.
 
 mod cancel;
 mod exec;
@@ -11,7 +12,9 @@ mod instance;
 mod outcome;
 pub mod place;
 mod probe;
+mod ready;
 mod run;
+mod session;
 mod signal;
 mod tail;
 mod target;
@@ -22,4 +25,5 @@ mod until;
 pub use boathook_api::outcome::{Ended, Failure, Outcome, Work};
 pub use cancel::Cancel;
 pub use place::{Place, api_server::ApiServer};
+pub use session::{Session, SessionEnd};
 pub use target::Target;

@@ -6,7 +6,7 @@ use boathook_api::pod_notification::{ErrorType, Retry};
 use jiff::Timestamp;
 
 use crate::{
-    Cancel, Ended, Outcome, Place, Target, Work,
+    Cancel, Ended, Outcome, Place, Session, Target, Work,
     outcome::Attempt,
     probe::{self, Verdict},
     until::Until,
@@ -20,21 +20,24 @@ impl Place {
     /// Runs it to its end: a success, a failure that is not tried again, or the end of its time. Nothing is done any
     /// more when this returns; if something could not be ended, `process_may_remain` says so.
     pub async fn run(&self, target: &Target, work: &Work, cancel: Cancel) -> Ended {
-        let started = Timestamp::now();
-        let until = Until::within(work.action.timeout, cancel);
-        let (mut attempts, mut pause) = (1, FIRST_PAUSE);
-        let last = loop {
-            let attempt = self.handle_and_probe(target, work, &until).await;
-            let again = work.retry == Retry::UntilTimeout && may_be_tried_again(&attempt);
-            if !again || !until.has_time_after(pause) || until.pause(pause).await.is_err() {
-                break attempt;
+        let mut tries = Tries::new(work, cancel);
+        loop {
+            let attempt = self.handle_and_probe(target, work, &tries.until).await;
+            if !tries.goes_on_after(&attempt).await {
+                return tries.end_with(attempt);
             }
-            pause = LONGEST_PAUSE.min(pause * 2);
-            attempts += 1;
-        };
-        let Attempt { outcome, exit_code, output, container_id, process_may_remain } = last;
-        let completed = Timestamp::now();
-        Ended { outcome, exit_code, output, container_id, attempts, started, completed, process_may_remain }
+        }
+    }
+
+    /// Runs a command until it is ready, and keeps its session from then on; there is one only if that has succeeded.
+    pub async fn hold(&self, target: &Target, work: &Work, cancel: Cancel) -> (Ended, Option<Session>) {
+        let mut tries = Tries::new(work, cancel);
+        loop {
+            let (attempt, session) = self.begin(target, &work.action.deed, &tries.until).await;
+            if !tries.goes_on_after(&attempt).await {
+                return (tries.end_with(attempt), session);
+            }
+        }
     }
 
     async fn handle_and_probe(&self, target: &Target, work: &Work, until: &Until) -> Attempt {
@@ -46,6 +49,40 @@ impl Place {
                 Attempt { outcome, process_may_remain, ..handled }
             }
         }
+    }
+}
+
+/// One attempt after the other, as long as it may be tried again and there is time.
+struct Tries {
+    retry: Retry,
+    until: Until,
+    started: Timestamp,
+    attempts: i32,
+    pause: Duration,
+}
+
+impl Tries {
+    fn new(work: &Work, cancel: Cancel) -> Self {
+        let until = Until::within(work.action.timeout, cancel);
+        Self { retry: work.retry, until, started: Timestamp::now(), attempts: 1, pause: FIRST_PAUSE }
+    }
+
+    /// Whether another attempt is to follow this one, after a pause that is over then.
+    async fn goes_on_after(&mut self, attempt: &Attempt) -> bool {
+        let again = self.retry == Retry::UntilTimeout && may_be_tried_again(attempt);
+        if !again || !self.until.has_time_after(self.pause) || self.until.pause(self.pause).await.is_err() {
+            return false;
+        }
+        self.pause = LONGEST_PAUSE.min(self.pause * 2);
+        self.attempts += 1;
+        true
+    }
+
+    fn end_with(self, last: Attempt) -> Ended {
+        let Attempt { outcome, exit_code, output, container_id, process_may_remain } = last;
+        let Self { started, attempts, .. } = self;
+        let completed = Timestamp::now();
+        Ended { outcome, exit_code, output, container_id, attempts, started, completed, process_may_remain }
     }
 }
 

@@ -4,14 +4,13 @@
 //! through the same [`Runs`], which starts none twice at once.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use boathook_api::outcome::Work;
-use boathook_api::pod_notification::{ErrorType, Retry};
-use boathook_decide::pod_notification::Progress;
+use boathook_api::{outcome::UndoWork, pod_notification::ErrorType};
+use boathook_decide::pod_notification::{Progress, undo_work};
 use boathook_runtime::{Clock, execution::Runs};
 use tokio::{
     task::JoinSet,
@@ -152,9 +151,11 @@ fn pause_after(undo: &Progress, unknown_pod: UnknownPod) -> Option<Duration> {
     }
 }
 
-fn work(record: &Record) -> Vec<(String, Work)> {
-    let valid = record.undo.iter().filter_map(|(container, action)| Some((container.clone(), action.validate().ok()?)));
-    valid.map(|(container, action)| (container, Work { action, probe: None, retry: Retry::UntilTimeout })).collect()
+/// What cannot be read is nobody's to run.
+fn work(record: &Record) -> Vec<(String, UndoWork)> {
+    let containers: BTreeSet<_> = record.undo.keys().chain(record.release.keys()).collect();
+    let work = |container: &String| undo_work(record.undo.get(container), record.release.get(container).copied()).ok();
+    containers.into_iter().filter_map(|container| Some((container.clone(), work(container)?))).collect()
 }
 
 #[cfg(test)]
@@ -200,6 +201,7 @@ mod tests {
                 pod: "db-0".to_owned(),
                 pod_uid: "p".to_owned(),
                 undo: [("main".to_owned(), undo)].into(),
+                release: std::collections::BTreeMap::new(),
                 boot: "first".to_owned(),
                 expires: None,
             };
@@ -234,7 +236,9 @@ mod tests {
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn a_handler_that_cannot_be_ended_does_not_hold_up_its_undo() {
         let mut fixture = Fixture::new("stuck", 1);
-        fixture.keeper.runs.start(&fixture.record.subject(), work(&fixture.record), None);
+        let handlers =
+            work(&fixture.record).into_iter().filter_map(|(container, work)| Some((container, work.action?)));
+        fixture.keeper.runs.start(&fixture.record.subject(), handlers.collect(), None);
         fixture.looks(1).await;
         let undoing = tokio::spawn(Arc::clone(&fixture.keeper).undo(fixture.record.clone(), UnknownPod::TryAgain));
         fixture.looks(2).await;

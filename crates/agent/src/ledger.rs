@@ -49,6 +49,9 @@ pub struct Record {
     pub pod_uid: String,
     /// What to run, by container.
     pub undo: BTreeMap<String, Action>,
+    /// Sessions that are held, by container, and how many seconds each has to end when it is released; that comes first.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub release: BTreeMap<String, i32>,
     /// The boot whose clock `expires` speaks of.
     pub boot: String,
     /// When it runs by itself.
@@ -60,8 +63,9 @@ impl Record {
     pub fn of(object: &PodNotification, boot: &str, now: Duration) -> Option<Self> {
         let undo = object.spec.undo.as_ref()?;
         let Subject { uid, namespace, name, pod, pod_uid } = Subject::of(object);
-        let containers = object.status.iter().flat_map(|status| &status.containers);
-        let recorded = containers.filter_map(|one| Some((one.name.clone(), one.undo.as_ref()?.action.clone())));
+        let containers = || object.status.iter().flat_map(|status| &status.containers);
+        let recorded = containers().filter_map(|one| Some((one.name.clone(), one.undo.as_ref()?.action.clone()?)));
+        let held = containers().filter_map(|one| Some((one.name.clone(), one.undo.as_ref()?.release_seconds?)));
         let after = undo.after_seconds.map(|seconds| Duration::from_secs(seconds.max(0).unsigned_abs().into()));
         Some(Self {
             uid,
@@ -70,9 +74,18 @@ impl Record {
             pod,
             pod_uid,
             undo: recorded.collect(),
+            release: held.collect(),
             boot: boot.to_owned(),
             expires: after.map(|after| now + after),
         })
+    }
+
+    /// The same, of which nobody holds a session any more.
+    fn without_sessions(self) -> Self {
+        match self.release.is_empty() {
+            true => self,
+            false => Self { expires: Some(Duration::ZERO), ..self },
+        }
     }
 
     pub fn subject(&self) -> Subject {
@@ -100,7 +113,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Opens the ledger of this folder, which is made if it is not there.
+    /// Opens the ledger of this folder, which is made if it is not there. What an earlier agent held ended with it, and is
+    /// overdue.
     pub fn open(dir: &Path, boot: &str) -> Result<Self, LedgerError> {
         fs::create_dir_all(dir).context(FileSnafu { what: "make", path: dir })?;
         let path = dir.join("lock");
@@ -111,7 +125,7 @@ impl Ledger {
             let path = entry.context(FileSnafu { what: "list", path: dir })?.path();
             match path.extension().and_then(|extension| extension.to_str()) {
                 Some("json") => match read(&path) {
-                    Ok(record) => drop(records.insert(record.uid.clone(), record)),
+                    Ok(record) => drop(records.insert(record.uid.clone(), record.without_sessions())),
                     // The others are owed all the same. It stays: only a person can tell what it meant.
                     Err(error) => tracing::error!(error = %Report::from_error(error), "a record is left out"),
                 },
@@ -237,6 +251,7 @@ mod tests {
             pod: "db-0".to_owned(),
             pod_uid: "p".to_owned(),
             undo: [("main".to_owned(), undo)].into(),
+            release: BTreeMap::new(),
             boot: "first".to_owned(),
             expires: Some(Duration::from_secs(100)),
         }
@@ -257,6 +272,15 @@ mod tests {
         ledger.disarm("a");
         drop(ledger);
         assert_eq!(Ledger::open(&folder.0, "first").unwrap().all(), []);
+    }
+
+    #[test]
+    fn what_an_earlier_agent_held_is_overdue() {
+        let folder = Folder::new("held");
+        let release = BTreeMap::from([("main".to_owned(), 10)]);
+        Ledger::open(&folder.0, "first").unwrap().arm(Record { release, ..record("a") }).unwrap();
+        let ledger = Ledger::open(&folder.0, "first").unwrap();
+        assert_eq!(ledger.get("a").unwrap().remaining("first", Duration::ZERO), Some(Duration::ZERO));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use boathook_actions::place::cri::{RuntimeError, Sandbox};
 use boathook_api::PodNotification;
-use boathook_decide::pod_notification::{Me, Pod, Progress, SeenPod, needs_pod};
+use boathook_decide::pod_notification::{Me, Pod, Progress, SeenPod, Sessions, needs_pod};
 use boathook_runtime::{Classified, ErrorClass, execution::Room};
 use jiff::{SignedDuration, Timestamp};
 use kube::{ResourceExt, runtime::reflector::ObjectRef};
@@ -31,6 +31,7 @@ pub(crate) struct Seen {
     pub(crate) pod: SeenPod,
     pub(crate) run: Progress,
     pub(crate) undo: Progress,
+    pub(crate) sessions: Sessions,
     pub(crate) expires: Option<Timestamp>,
     /// Held for the handlers, in case they are started.
     pub(crate) room: Option<Room>,
@@ -39,6 +40,7 @@ pub(crate) struct Seen {
 pub(crate) async fn observe(desk: &Desk, me: Me<'_>, object: PodNotification) -> Result<Seen, ObserveError> {
     let uid = object.uid().unwrap_or_default();
     let (run, undo) = desk.runs.progress(&uid);
+    let sessions = desk.runs.sessions(&uid);
     let open = object.status.as_ref().is_none_or(|status| !status.state.is_terminal());
     // Whether a pod is gone for good is for the controller to say, so once it has ended here nobody asks.
     let pod = match open && needs_pod(&object, me, &run, &undo) {
@@ -49,7 +51,7 @@ pub(crate) async fn observe(desk: &Desk, me: Me<'_>, object: PodNotification) ->
         SeenPod::There(_) => desk.rooms.take(&desk.node, &ObjectRef::from_obj(&object)),
         SeenPod::Gone { .. } | SeenPod::Unknown => None,
     };
-    Ok(Seen { expires: expires(desk, &uid), object, pod, run, undo, room })
+    Ok(Seen { expires: expires(desk, &uid), object, pod, run, undo, sessions, room })
 }
 
 async fn look_at_pod(desk: &Desk, object: &PodNotification) -> Result<SeenPod, ObserveError> {

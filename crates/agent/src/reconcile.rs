@@ -71,6 +71,7 @@ impl Reconcile<PodNotification> for Desk {
                 pod: seen.pod,
                 run: seen.run,
                 undo: seen.undo,
+                sessions: seen.sessions,
                 expires: seen.expires,
                 room: seen.room.is_some(),
                 // What is accepted was checked.

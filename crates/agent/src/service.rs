@@ -161,9 +161,11 @@ impl Agent {
         }
     }
 
-    /// Starts nothing more, lets what runs end or ends it, and writes that down. What is armed stays in the ledger.
+    /// Starts nothing more, lets what runs end or ends it, releases what is held, and writes that down. What is armed
+    /// stays in the ledger.
     pub async fn stop(mut self) {
         self.desk.rooms.close();
+        self.desk.runs.let_go();
         let mut under_way = self.desk.runs.under_way();
         if tokio::time::timeout(GRACE, under_way.wait_for(|count| *count == 0)).await.is_err() {
             tracing::warn!("some handlers had not ended {GRACE:?} after the stop: they are ended");

@@ -42,6 +42,10 @@ pub struct ExecAction {
     /// The program and its arguments. Nothing is expanded.
     #[schemars(length(min = 1))]
     pub command: Vec<String>,
+    /// Keeps its streams open until the undo: it is ready when it prints the line `READY`, and ends when it reads the
+    /// line `RELEASE` or the end of its input. Only in the `action` of a PodNotification, which then needs an `undo`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hold: bool,
 }
 
 /// An HTTP GET to the pod.
@@ -113,6 +117,11 @@ pub struct ValidAction {
 }
 
 impl Action {
+    /// Whether it is a command whose session is held until the undo.
+    pub fn holds(&self) -> bool {
+        self.exec.as_ref().is_some_and(|exec| exec.hold)
+    }
+
     /// What it does; the error says what to write instead.
     pub fn validate(&self) -> Result<ValidAction, String> {
         let Self { exec, signal, http_get, tcp_socket, timeout_seconds } = self;
@@ -145,6 +154,13 @@ impl From<&ValidAction> for Action {
             Deed::TcpSocket(socket) => action.tcp_socket = Some(socket),
         }
         action
+    }
+}
+
+impl ValidAction {
+    /// Whether it is a command whose session is held until the undo.
+    pub fn holds(&self) -> bool {
+        matches!(&self.deed, Deed::Exec(exec) if exec.hold)
     }
 }
 

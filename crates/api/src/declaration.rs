@@ -225,6 +225,11 @@ fn parse_handler(handler: Handler) -> Result<Deed, Wrong> {
     let Handler { exec, signal } = handler;
     match (exec, signal) {
         (Some(exec), None) => match exec.command.first() {
+            Some(_) if exec.hold => Err((
+                Some("handler.exec.hold"),
+                "a notifier's session cannot be held: write the command as the `action` of a PodNotification"
+                    .to_owned(),
+            )),
             Some(program) if !program.is_empty() => Ok(Deed::Exec(exec)),
             _ => Err((Some("handler.exec.command"), "names no program".to_owned())),
         },
@@ -247,7 +252,9 @@ fn parse_timeout(given: Option<i64>) -> Result<Duration, String> {
 }
 
 fn validate_probe(probe: &Probe) -> Result<(), String> {
-    probe.action()?;
+    if probe.action()?.holds() {
+        return Err("exec.hold: a probe's session cannot be held".to_owned());
+    }
     let at_least = [
         ("initialDelaySeconds", probe.initial_delay_seconds, 0),
         ("periodSeconds", probe.period_seconds, 1),
@@ -348,6 +355,7 @@ mod tests {
             ("- {name: a, handler: {}}", "handler: ", "exactly one"),
             ("- {name: a, handler: {signal: HUP, exec: {command: [a]}}}", "handler: ", "exactly one"),
             ("- {name: a, handler: {exec: {command: []}}}", "handler.exec.command: ", "no program"),
+            ("- {name: a, handler: {exec: {command: [a], hold: true}}}", "handler.exec.hold: ", "PodNotification"),
             ("- {name: a, handler: {signal: 1}}", "handler.signal: ", "number"),
             ("- {name: a, handler: {signal: SIGFOO}}", "handler.signal: ", "no signal"),
             ("- {name: a, handler: {httpGet: {port: 1}}}", "entry 0 (`a`), handler: ", "httpGet"),
@@ -357,6 +365,7 @@ mod tests {
             (&format!("- {{name: a, {handler}, timeoutSeconds: 9999999999}}"), "timeoutSeconds: ", "too long"),
             (&format!("- {{name: a, {handler}, timeout: 1}}"), "entry 0 (`a`): ", "`timeout`"),
             (&format!("- {{name: a, {handler}, probe: {{}}}}"), "probe: ", "exactly one of exec, httpGet"),
+            (&format!("- {{name: a, {handler}, probe: {{exec: {{command: [a], hold: true}}}}}}"), "probe: ", "held"),
             (
                 &format!("- {{name: a, {handler}, probe: {{tcpSocket: {{port: 1}}, periodSeconds: 0}}}}"),
                 "probe: ",

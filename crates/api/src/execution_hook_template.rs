@@ -20,7 +20,10 @@ use crate::hook_action::{HookAction, HookPolicy};
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = ("!has(self.expirationTimeSeconds)", "expirationTimeSeconds is called expirationSeconds"))]
+#[x_kube(
+    validation = ("!has(self.postAction) || !has(self.postAction.exec) || !has(self.postAction.exec.hold) || !self.postAction.exec.hold", "postAction.exec.hold: only a preAction's session can be held"),
+    validation = ("!has(self.expirationTimeSeconds)", "expirationTimeSeconds is called expirationSeconds")
+)]
 pub struct ExecutionHookTemplateSpec {
     /// ExecuteAll (default): on every selected pod. ExecuteOnce: on the oldest that is Ready.
     #[serde(default)]

@@ -52,6 +52,11 @@ impl HookAction {
         self.notifier.is_none()
     }
 
+    /// Whether its session is held until the thaw.
+    pub fn holds(&self) -> bool {
+        self.exec.as_ref().is_some_and(|exec| exec.hold)
+    }
+
     /// What it does; the error says what to write instead.
     pub fn validate(&self) -> Result<ValidHookAction, String> {
         let Self { exec, http_get, tcp_socket, notifier, action_timeout_seconds } = self;

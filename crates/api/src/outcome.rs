@@ -1,5 +1,7 @@
 //! What was to be done in one container, and how it ended: what executors and decisions speak of.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use crate::{
@@ -14,6 +16,15 @@ pub struct Work {
     pub action: ValidAction,
     pub probe: Option<Probe>,
     pub retry: Retry,
+}
+
+/// What takes it back in one container. It may be nothing: of a session that is gone, and that nothing follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndoWork {
+    /// A session that is held there is released first, and has so long to end.
+    pub release: Option<Duration>,
+    /// Then this runs.
+    pub action: Option<Work>,
 }
 
 /// How it went.

@@ -32,7 +32,9 @@ use crate::Action;
 #[x_kube(
     validation = ("has(self.notifier) != has(self.action)", "write exactly one of notifier and action"),
     validation = ("self.podName == oldSelf.podName && has(self.podUID) == has(oldSelf.podUID) && (!has(self.podUID) || self.podUID == oldSelf.podUID) && has(self.notifier) == has(oldSelf.notifier) && (!has(self.notifier) || self.notifier == oldSelf.notifier) && has(self.action) == has(oldSelf.action) && (!has(self.action) || self.action == oldSelf.action) && has(self.containers) == has(oldSelf.containers) && (!has(self.containers) || self.containers == oldSelf.containers) && self.startDeadlineSeconds == oldSelf.startDeadlineSeconds && self.retry == oldSelf.retry && has(self.undo) == has(oldSelf.undo) && (!has(self.undo) || self.undo == oldSelf.undo)", "only undoRequested and ttlSecondsAfterFinished can be changed: create another PodNotification"),
-    validation = ("self.undoRequested || !oldSelf.undoRequested", "undoRequested cannot be taken back")
+    validation = ("self.undoRequested || !oldSelf.undoRequested", "undoRequested cannot be taken back"),
+    validation = ("has(self.undo) || !has(self.action) || !has(self.action.exec) || !has(self.action.exec.hold) || !self.action.exec.hold", "exec.hold: something must release the session: write `undo: {}` or `undo: {afterSeconds: N}`"),
+    validation = ("!has(self.undo) || has(self.undo.notifier) || has(self.undo.action) || (has(self.action) && has(self.action.exec) && has(self.action.exec.hold) && self.action.exec.hold)", "undo: write exactly one of notifier and action; only with exec.hold may it have neither")
 )]
 pub struct PodNotificationSpec {
     /// The pod, in the same namespace.
@@ -74,6 +76,11 @@ pub struct PodNotificationSpec {
 }
 
 impl PodNotificationSpec {
+    /// Whether its handler is a command whose session is held until the undo.
+    pub fn holds(&self) -> bool {
+        self.action.as_ref().is_some_and(Action::holds)
+    }
+
     /// Whether its caller wrote a command of their own into it.
     pub fn is_inline(&self) -> bool {
         self.action.is_some() || self.undo.as_ref().is_some_and(|undo| undo.action.is_some())
@@ -94,10 +101,14 @@ pub enum Retry {
     UntilTimeout,
 }
 
-/// What takes a handler back, in the containers where it may have run.
+/// What takes a handler back, in the containers where it may have run. A held session is released first; then this runs,
+/// if it has a notifier or an action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = ("has(self.notifier) != has(self.action)", "write exactly one of notifier and action"))]
+#[x_kube(
+    validation = ("!has(self.notifier) || !has(self.action)", "write exactly one of notifier and action"),
+    validation = ("!has(self.action) || !has(self.action.exec) || !has(self.action.exec.hold) || !self.action.exec.hold", "action.exec.hold: an undo's session cannot be held")
+)]
 pub struct Undo {
     /// The name of a notifier that every one of those containers declares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,7 +118,7 @@ pub struct Undo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<Action>,
     /// How long one round of the undo may take; it is tried again within that time, and after it. Default: the
-    /// notifier's or action's own.
+    /// notifier's or action's own. A held session has as long to end, by default 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub timeout_seconds: Option<i32>,
@@ -150,7 +161,7 @@ pub struct PodNotificationStatus {
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".to_owned()]))]
     #[schemars(length(max = 1000))]
     pub containers: Vec<ContainerNotificationStatus>,
-    /// Accepted; Complete; Undone, if there is an undo.
+    /// Accepted; Complete; Undone, if there is an undo; Held, if a session is or was held.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,
@@ -224,11 +235,16 @@ pub struct ContainerNotificationStatus {
 }
 
 /// How the undo went in one container.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UndoStatus {
-    /// What runs: recorded before the handler ran, and never read again from elsewhere.
-    pub action: Action,
+    /// What runs: recorded before the handler ran, and never read again from elsewhere. Absent: the release of the held
+    /// session is all there is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<Action>,
+    /// The session that the handler holds is released first, and has so many seconds to end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release_seconds: Option<i32>,
     /// The instance that it ran in: another one than the handler's if the container restarted meanwhile.
     #[serde(default, rename = "containerID", skip_serializing_if = "Option::is_none")]
     pub container_id: Option<String>,

@@ -78,6 +78,14 @@ pub mod condition {
     pub const FAILED: &str = "Failed";
 }
 
+/// The lines by which a held command and its executor speak.
+pub mod session {
+    /// On its stdout: what it does is done, and lasts as long as its session.
+    pub const READY: &str = "READY";
+    /// On its stdin: it is to take back what it did, and to end with exit code 0.
+    pub const RELEASE: &str = "RELEASE";
+}
+
 /// Why a condition is as it is, and why an Event was written.
 pub mod reason {
     /// `Accepted`: pod, node and executor are pinned.
@@ -104,14 +112,23 @@ pub mod reason {
     pub const THAW_UNCONFIRMED: &str = "ThawUnconfirmed";
     /// `Undone`: nothing had been done that could be undone.
     pub const NOTHING_TO_UNDO: &str = "NothingToUndo";
+    /// `Undone`: a held session had ended by itself, or was ended, and there is no action that could follow: what it held
+    /// went with it, because a held command must end when its input ends.
+    pub const SESSION_ENDED: &str = "SessionEnded";
+    /// `Held`: every session is open.
+    pub const SESSION_OPEN: &str = "SessionOpen";
+    /// `Held`: a session ended before it was asked to; the message says where and how.
+    pub const SESSION_LOST: &str = "SessionLost";
+    /// `Held`: every session was asked to release, and ended with exit code 0.
+    pub const RELEASED: &str = "Released";
+    /// `Held`: a session was asked to release, and did not end well; the message says where and how.
+    pub const RELEASE_FAILED: &str = "ReleaseFailed";
     /// `Undone`: a person gave it up, by annotation.
     pub const ABANDONED: &str = "Abandoned";
     /// A Notification's `Accepted` or `Complete`: its spec cannot be carried out.
     pub const INVALID: &str = "Invalid";
     /// A Notification's `Complete`: pods are still to be told.
     pub const IN_PROGRESS: &str = "InProgress";
-    /// `Held`: a session ended before anybody asked for its release.
-    pub const SESSION_LOST: &str = "SessionLost";
     /// A hook cannot run: it selects no container.
     pub const NO_TARGET: &str = "NoTarget";
     /// A hook cannot run: there is no template of that name.

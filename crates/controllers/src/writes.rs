@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 
 use boathook_runtime::{Classified, ErrorClass, in_time};
-use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::{NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
@@ -65,10 +65,28 @@ pub(crate) async fn hold<K: Written>(
     if held {
         finalizers.push(finalizer.to_owned());
     }
-    let metadata = json!({"resourceVersion": object.resource_version(), "finalizers": finalizers});
+    let what = if held { "hold" } else { "let go of" };
+    patch_metadata(client, object, what, json!({"finalizers": finalizers})).await
+}
+
+/// Adds an owner to those that it has.
+pub(crate) async fn set_owner<K: Written>(client: &Client, object: &K, owner: OwnerReference) -> Result<K, WriteError> {
+    let mut owners = object.owner_references().to_vec();
+    owners.push(owner);
+    patch_metadata(client, object, "set the owner of", json!({"ownerReferences": owners})).await
+}
+
+/// Of the version that was looked at, or it fails.
+async fn patch_metadata<K: Written>(
+    client: &Client,
+    object: &K,
+    what: &'static str,
+    mut metadata: Value,
+) -> Result<K, WriteError> {
+    metadata["resourceVersion"] = json!(object.resource_version());
     let (name, patch) = (object.name_any(), Patch::Merge(json!({"metadata": metadata})));
     let written = in_time(api(client, object).patch(&name, &PatchParams::default(), &patch)).await;
-    written.context(of::<K>(if held { "hold" } else { "let go of" }, &name))
+    written.context(of::<K>(what, &name))
 }
 
 /// A merge patch of an object that may have gone: then there is nothing to do.

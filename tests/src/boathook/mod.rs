@@ -5,6 +5,9 @@
 
 pub mod accounts;
 pub mod api_relay;
+pub mod application_snapshots;
+pub mod conditions;
+pub mod execution_hooks;
 pub mod host;
 pub mod installation;
 pub mod log;
@@ -15,6 +18,7 @@ pub mod phases;
 pub mod process;
 pub mod recording;
 pub mod role;
+pub mod running;
 
 use boathook_api::pod_notification::Executor;
 

@@ -6,13 +6,14 @@ use boathook_api::{
     pod_notification::{ErrorType, PodNotificationStatus, State},
     words::{condition, reason},
 };
-use k8s_openapi::{NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::Condition};
+use k8s_openapi::NamespaceResourceScope;
 use kube::{
     Resource, ResourceExt,
     api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
+use super::conditions;
 use crate::{Ctx, DEADLINE, watch::Watchable};
 
 /// A PodNotification of this spec.
@@ -52,9 +53,7 @@ pub fn error_of(object: &PodNotification) -> Result<(ErrorType, String)> {
 
 /// The condition of this type, as status and reason.
 pub fn condition_of(object: &PodNotification, kind: &str) -> Option<(String, String)> {
-    let conditions = status(object).conditions;
-    let found: Option<Condition> = conditions.into_iter().find(|condition| condition.type_ == kind);
-    found.map(|condition| (condition.status, condition.reason))
+    conditions::said(&status(object).conditions, kind)
 }
 
 /// The reason of its condition `Undone`.

@@ -95,7 +95,9 @@ fn run_all(lantern: &Path, suite: &[Scenarios]) -> Result<ExitCode> {
     scenario::remember_panics();
     let runtime = Arc::new(Builder::new_multi_thread().enable_all().build()?);
     let (cluster, embedded) = runtime.block_on(Cluster::connect(choice, lantern))?;
-    let dir = std::env::temp_dir().join(format!("boathook-notifications-{}", std::process::id()));
+    let suite_name = std::env::current_exe()?.file_stem().map(|name| name.to_string_lossy().into_owned());
+    let name = format!("boathook-{}-{}", suite_name.unwrap_or_default(), std::process::id());
+    let dir = std::env::temp_dir().join(name);
     let run = Run { arguments, runtime: Arc::clone(&runtime), cluster, dir: dir.clone() };
     let passed = run.phases(suite);
     if let Some(embedded) = embedded {

@@ -23,6 +23,12 @@ pub fn recorder(ctx: &Ctx, name: &str) -> PodBuilder {
     pod(name, ctx.images().shell).idle().scratch("log", "/log")
 }
 
+/// The same pod, with this claim in the place of `log`: several pods of one claim write one record, and a snapshot of it
+/// holds what had been recorded.
+pub fn recorder_on(ctx: &Ctx, claim: &str, name: &str) -> PodBuilder {
+    pod(name, ctx.images().shell).idle().mount_claim(claim, "/log")
+}
+
 /// A line of its own for a freeze and for what takes it back.
 pub fn freezer(pod: PodBuilder) -> PodBuilder {
     pod.notifier("main", "freeze", &record("freeze")).notifier("main", "thaw", &record("thaw"))
@@ -45,14 +51,24 @@ pub fn freezes_at(lines: &[String]) -> Result<(Duration, Duration)> {
 
 /// The same pod, whose container ends when the file `log/end` is there, and is then started again.
 pub fn restartable(ctx: &Ctx, name: &str) -> PodBuilder {
+    ends_on_demand(recorder(ctx, name))
+}
+
+/// Makes a container that records end when the file `log/end` is there: it is then started again.
+pub fn ends_on_demand(pod: PodBuilder) -> PodBuilder {
     let script = "trap 'exit 0' TERM; until [ -e log/end ]; do sleep 0.1; done; rm log/end; exit 1";
-    recorder(ctx, name).command(["sh", "-c", script])
+    pod.command(["sh", "-c", script])
 }
 
 /// The same pod, whose container ends when the file `log/end` is there and not before, whoever asks it to.
 pub fn stubborn(ctx: &Ctx, name: &str) -> PodBuilder {
+    ends_only_on_demand(recorder(ctx, name))
+}
+
+/// Makes a container that records end when the file `log/end` is there and not before, whoever asks it to.
+pub fn ends_only_on_demand(pod: PodBuilder) -> PodBuilder {
     let script = "trap '' TERM; until [ -e log/end ]; do sleep 0.1; done";
-    recorder(ctx, name).command(["sh", "-c", script]).grace(600)
+    pod.command(["sh", "-c", script]).grace(600)
 }
 
 /// A shell's command that records this word.

@@ -11,10 +11,14 @@ use std::time::Duration;
 use super::certificates::NODE_NAME;
 use super::images;
 use super::network::{self, NODE, PODS, SERVICES};
+use super::processes::PATH;
 use super::site::Site;
 
 pub(super) const CSI_DRIVER: &str = "hostpath.csi.k8s.io";
 const CSI_SOCKET: &str = "kubelet/plugins/csi-hostpath/csi.sock";
+
+/// Where the CSI driver finds a `tar` that cuts a volume which is being written.
+pub(super) const CSI_TOOLS: &str = "csi-tools";
 
 /// A component's program, its arguments (none holds a space: the cluster's folder may not either), and its readiness.
 struct Plan(PathBuf, String, Ready);
@@ -168,12 +172,13 @@ fn kube_proxy(site: &Site) -> Plan {
 }
 
 fn csi_hostpath(site: &Site) -> Plan {
+    let (dir, socket, driver) = (site.dir(), csi_socket(site), site.binaries.hostpath());
     let arguments = format!(
-        "--drivername={CSI_DRIVER} --endpoint=unix://{} --nodeid={NODE_NAME} --statedir={}/csi-data",
-        csi_socket(site),
-        site.dir()
+        "PATH={dir}/{CSI_TOOLS}:{PATH} {} --drivername={CSI_DRIVER} --endpoint=unix://{socket} --nodeid={NODE_NAME} \
+         --statedir={dir}/csi-data",
+        driver.display()
     );
-    Plan(site.binaries.hostpath(), arguments, Ready::Socket(CSI_SOCKET))
+    Plan("/usr/bin/env".into(), arguments, Ready::Socket(CSI_SOCKET))
 }
 
 fn csi_registrar(site: &Site) -> Plan {

@@ -1,6 +1,7 @@
 //! Files and folders, with errors that name them.
 
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -26,6 +27,13 @@ pub(super) fn remove_folder(path: &Path) -> Result<()> {
 
 pub(super) fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
     std::fs::write(path, contents).with_context(|| format!("failed to write `{}`", path.display()))
+}
+
+/// A script, to be run.
+pub(super) fn write_program(path: &Path, contents: impl AsRef<[u8]>) -> Result<()> {
+    write(path, contents)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
+        .with_context(|| format!("failed to make `{}` a program", path.display()))
 }
 
 /// The last lines of a log, indented; a log that cannot be read says so instead.

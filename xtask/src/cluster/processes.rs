@@ -19,6 +19,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Killed processes are gone in milliseconds; only one that the kernel itself holds lasts longer.
 pub(super) const END_DEADLINE: Duration = Duration::from_secs(30);
 
+/// Where the cluster's programs find others.
+pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// A process that was started: its id alone could be somebody else's after a restart of the machine.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Record {
@@ -72,7 +75,7 @@ pub(super) fn start(layout: &Layout, cgroup_entry: &Path, name: &str, command: &
         .args(command)
         // What a person's shell sets (a proxy, say) is not for the cluster.
         .env_clear()
-        .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+        .env("PATH", PATH)
         .env("HOME", &layout.dir)
         .stdin(Stdio::null())
         .stdout(out)

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::binaries::Binaries;
 use super::certificates::{self, NODE_NAME};
 use super::cgroups::Cgroup;
-use super::components::{self, CSI_DRIVER, Component};
+use super::components::{self, CSI_DRIVER, CSI_TOOLS, Component};
 use super::layout::Layout;
 use super::processes::{self, Record};
 use super::site::{Description, Site};
@@ -72,7 +72,8 @@ fn free_port() -> Result<u16> {
 fn prepare(site: &Site) -> Result<Cgroup> {
     let layout = &site.layout;
     layout.claim()?;
-    for folder in ["cni", "kubelet/plugins/csi-hostpath", "kubelet/plugins_registry", "csi-data", "volume-plugins"] {
+    let of_csi = ["kubelet/plugins/csi-hostpath", "kubelet/plugins_registry", "csi-data", CSI_TOOLS];
+    for folder in ["cni", "volume-plugins"].into_iter().chain(of_csi) {
         files::folder(&layout.path(folder))?;
     }
     sysctls::remember(layout)?;
@@ -88,6 +89,7 @@ fn prepare(site: &Site) -> Result<Cgroup> {
     ] {
         files::write(&layout.path(target), layout.filled(source)?)?;
     }
+    files::write_program(&layout.path(CSI_TOOLS).join("tar"), layout.filled("config/tar")?)?;
     Ok(cgroup)
 }
 

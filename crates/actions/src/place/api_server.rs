@@ -15,7 +15,7 @@ use crate::{
     exec::{Verdict, refused, shown},
     instance::Instance,
     outcome::Attempt,
-    place::streams,
+    place::{held::ApiStreams, streams},
     tail::Tail,
     until::{Stop, Until},
 };
@@ -62,6 +62,35 @@ impl ApiServer {
         Attempt { output: output.into_text(), ..attempt }
     }
 
+    /// Begins a command whose session is to be held.
+    pub(super) async fn begin(
+        &self,
+        target: &Target,
+        command: &[String],
+        until: &Until,
+    ) -> Result<ApiStreams, Attempt> {
+        match until.run(self.open(target, command, true)).await {
+            Ok(Ok(process)) => Ok(ApiStreams::of(process)),
+            Ok(Err(kube::Error::Api(status))) => Err(refused_by_api(command, &status)),
+            Ok(Err(error)) => Err(Attempt::unknown(format!("the stream of {} was lost: {error}", shown(command)))),
+            Err(Stop::TimeOver) => Err(remaining(Attempt::timed_out(&format!("starting {}", shown(command)), until))),
+            Err(Stop::Cancelled) => {
+                Err(Attempt::unknown(format!("{} was cancelled as it began; {REMAINS}", shown(command))))
+            }
+        }
+    }
+
+    async fn open(&self, target: &Target, command: &[String], stdin: bool) -> Result<AttachedProcess, kube::Error> {
+        let parameters = AttachParams {
+            container: Some(target.container.clone()),
+            stdin,
+            max_stdout_buf_size: Some(PIPE_SIZE),
+            max_stderr_buf_size: Some(PIPE_SIZE),
+            ..AttachParams::default()
+        };
+        self.pods(target).exec(&target.pod, command, &parameters).await
+    }
+
     /// Runs it to its end, and returns the status of that. `None`: the stream ended without one.
     async fn stream(
         &self,
@@ -69,14 +98,8 @@ impl ApiServer {
         command: &[String],
         output: &mut Tail,
     ) -> Result<Option<Status>, kube::Error> {
-        let parameters = AttachParams {
-            container: Some(target.container.clone()),
-            max_stdout_buf_size: Some(PIPE_SIZE),
-            max_stderr_buf_size: Some(PIPE_SIZE),
-            ..AttachParams::default()
-        };
         // Dropping it closes the connection.
-        let mut process: AttachedProcess = self.pods(target).exec(&target.pod, command, &parameters).await?;
+        let mut process = self.open(target, command, false).await?;
         let status = process.take_status().expect("it is taken once");
         let stdout = process.stdout().expect("it was asked for");
         let stderr = process.stderr().expect("it was asked for");

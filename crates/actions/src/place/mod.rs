@@ -2,21 +2,24 @@
 
 pub mod api_server;
 pub mod cri;
+pub(crate) mod held;
 mod streams;
 
 use std::time::Duration;
 
-use boathook_api::{action::Deed, pod_notification::ErrorType};
+use boathook_api::{ExecAction, action::Deed, pod_notification::ErrorType};
 
 use crate::{
-    Failure, Outcome, Target, http_get,
+    Failure, Outcome, Session, Target, http_get,
     instance::Instance,
     outcome::Attempt,
+    session::Held,
     signal, tcp_socket,
     until::{Stop, Until},
 };
 use api_server::ApiServer;
 use cri::Runtime;
+use held::Streams;
 
 /// The exit code of who was killed, as everyone in a container is when it ends.
 const KILLED: i32 = 137;
@@ -41,8 +44,7 @@ impl Place {
         let instance = match until.run(self.find(target)).await {
             Ok(Ok(instance)) => instance,
             Ok(Err(failure)) => return failure.into(),
-            Err(Stop::TimeOver) => return Attempt::timed_out("looking for the container (nothing was run)", until),
-            Err(Stop::Cancelled) => return Attempt::revoked(),
+            Err(stop) => return not_looked_for(stop, until),
         };
         let attempt = match deed {
             Deed::Exec(exec) => self.exec(target, &instance, &exec.command, until).await,
@@ -54,6 +56,36 @@ impl Place {
             Deed::TcpSocket(socket) => tcp_socket::connect(socket, &instance, until).await,
         };
         Attempt { container_id: Some(instance.container_id), ..attempt }
+    }
+
+    /// Begins a command whose session is held; there is one if it has succeeded, which is when it is ready.
+    pub(crate) async fn begin(&self, target: &Target, deed: &Deed, until: &Until) -> (Attempt, Option<Session>) {
+        let Deed::Exec(ExecAction { command, hold: _ }) = deed else {
+            return (Attempt::failed(ErrorType::Unsupported, "only the session of a command can be held"), None);
+        };
+        let instance = match until.run(self.find(target)).await {
+            Ok(Ok(instance)) => instance,
+            Ok(Err(failure)) => return (failure.into(), None),
+            Err(stop) => return (not_looked_for(stop, until), None),
+        };
+        let streams = match self {
+            Self::Api(api_server) => api_server.begin(target, command, until).await.map(Streams::Api),
+            Self::Cri(runtime) => runtime.begin(instance.bare_id(), command, true, until).await.map(Streams::Cri),
+        };
+        let container_id = instance.container_id.clone();
+        let held = Held { command: command.clone(), container_id: container_id.clone() };
+        let begun = match streams {
+            Ok(streams) => Session::begin(streams, held, until).await,
+            Err(attempt) => Err(attempt),
+        };
+        let (attempt, session) = match begun {
+            Ok(session) => (Attempt::succeeded(), Some(session)),
+            Err(attempt) if may_have_ended_with_its_container(&attempt) => {
+                (self.with_the_containers_end(attempt, target, &instance, until).await, None)
+            }
+            Err(attempt) => (attempt, None),
+        };
+        (Attempt { container_id: Some(container_id), ..attempt }, session)
     }
 
     async fn find(&self, target: &Target) -> Result<Instance, Failure> {
@@ -106,6 +138,13 @@ impl Place {
                 return attempt;
             }
         }
+    }
+}
+
+fn not_looked_for(stop: Stop, until: &Until) -> Attempt {
+    match stop {
+        Stop::TimeOver => Attempt::timed_out("looking for the container (nothing was run)", until),
+        Stop::Cancelled => Attempt::revoked(),
     }
 }
 

@@ -51,6 +51,7 @@ pub(super) async fn act(
             Effect::DeleteSnapshot { name, uid } => {
                 writes::delete::<VolumeSnapshot>(client, &namespace, &name, &uid).await?;
             }
+            Effect::SetOwner(owner) => object = writes::set_owner(client, &object, *owner).await?,
             Effect::MarkSnapshot { name, hooks, consistency } => {
                 let annotations = json!({CONSISTENCY: consistency.as_str(), EXECUTION_HOOK_NAMES: hooks.join(",")});
                 let patch = json!({"metadata": {"annotations": annotations}});

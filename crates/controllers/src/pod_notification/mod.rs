@@ -95,9 +95,10 @@ impl Controller {
         Self { client, identity, options, lease, runs, rooms, latest, reporter, look_again, parents, hooks }
     }
 
-    /// From now on nothing is started; what runs goes on.
+    /// From now on nothing is started; what runs goes on, and sessions that are held are released.
     pub fn close(&self) {
         self.rooms.close();
+        self.runs.let_go();
     }
 
     /// What runs in this process.
@@ -138,6 +139,7 @@ impl Reconcile<PodNotification> for Controller {
                 pod: seen.pod,
                 run: seen.run,
                 undo: seen.undo,
+                sessions: seen.sessions,
                 expires: None,
                 room: seen.room.is_some(),
                 author_checked: seen.author_checked,
@@ -159,10 +161,19 @@ impl Reconcile<PodNotification> for Controller {
         let Some(leadership) = self.lease.leadership() else { return };
         let me = self.me(leadership);
         for object in self.runs.begun_for(object) {
-            let (run, undo) = self.runs.progress(&object.uid().unwrap_or_default());
-            let pod = SeenPod::Unknown;
-            let observed =
-                Observed { object: &object, me, pod, run, undo, expires: None, room: false, author_checked: true };
+            let uid = object.uid().unwrap_or_default();
+            let (run, undo) = self.runs.progress(&uid);
+            let observed = Observed {
+                object: &object,
+                me,
+                pod: SeenPod::Unknown,
+                run,
+                undo,
+                sessions: self.runs.sessions(&uid),
+                expires: None,
+                room: false,
+                author_checked: true,
+            };
             let now = Timestamp::now();
             let decision = decide_gone(&observed, now);
             for effect in decision.effects {

@@ -1,7 +1,7 @@
 //! What a decision needs to know: the object, its pod as it is now, what runs here.
 
 use boathook_api::{Declarations, PodNotification, pod::containers, pod_notification::Executor};
-use boathook_decide::pod_notification::{self as decide, Me, Progress, SeenPod, needs_pod};
+use boathook_decide::pod_notification::{self as decide, Me, Progress, SeenPod, Sessions, needs_pod};
 use boathook_runtime::{Classified, ErrorClass, execution::Room, in_time};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Api, Resource, ResourceExt, runtime::reflector::ObjectRef};
@@ -34,6 +34,7 @@ pub(super) struct Seen {
     pub(super) pod: SeenPod,
     pub(super) run: Progress,
     pub(super) undo: Progress,
+    pub(super) sessions: Sessions,
     /// Held for the handlers, in case they are started.
     pub(super) room: Option<Room>,
     pub(super) author_checked: bool,
@@ -44,7 +45,9 @@ pub(super) async fn observe(
     me: Me<'_>,
     object: PodNotification,
 ) -> Result<Seen, ObserveError> {
-    let (run, undo) = controller.runs.progress(&object.uid().unwrap_or_default());
+    let uid = object.uid().unwrap_or_default();
+    let (run, undo) = controller.runs.progress(&uid);
+    let sessions = controller.runs.sessions(&uid);
     let pod = match needs_pod(&object, me, &run, &undo) {
         true => look_at_pod(controller, &object).await?,
         false => SeenPod::Unknown,
@@ -56,7 +59,7 @@ pub(super) async fn observe(
         SeenPod::There(_) | SeenPod::Gone { .. } | SeenPod::Unknown => None,
     };
     let author_checked = author_checked(controller, &object).await?;
-    Ok(Seen { object, pod, run, undo, room, author_checked })
+    Ok(Seen { object, pod, run, undo, sessions, room, author_checked })
 }
 
 /// Whether it is for this process to run, and has not ended.

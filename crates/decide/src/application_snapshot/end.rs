@@ -7,7 +7,7 @@ use boathook_api::{
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::{Decision, Effect, Observed, SeenSnapshot, has_finalizer, hooks, is_made_by_others};
+use super::{Decision, Effect, Observed, SeenSnapshot, has_finalizer, hooks, is_made_by_others, made};
 use crate::{
     About, Gravity, Report,
     conditions::{self, Saying},
@@ -45,11 +45,7 @@ pub(super) fn begin(
 /// Writes that the thaw begins, then begins it.
 pub(super) fn go_on(observed: &Observed<'_>, mut status: ApplicationSnapshotStatus, now: Timestamp) -> Decision {
     status.phase = Phase::Thawing;
-    let (why, message) = match &status.trouble {
-        Some(trouble) => (reason::THAWING, trouble.message.clone()),
-        None => (reason::THAWING, String::new()),
-    };
-    say(observed, &mut status, (condition::FROZEN, "False", why, &message), now);
+    say_not_frozen(observed, &mut status, reason::THAWING, now);
     let mut effects = vec![Effect::WriteStatus(Box::new(status.clone()))];
     effects.extend(next_thaw(observed, &status));
     effects.extend(remove_uncut(observed, &status));
@@ -138,6 +134,7 @@ fn let_go(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Vec<Ef
         uid: hook.uid().unwrap_or_default(),
     };
     let mut effects: Vec<_> = there.map(delete).collect();
+    effects.extend(made::owner(observed, status).map(|owner| Effect::SetOwner(Box::new(owner))));
     if has_finalizer(observed.object) {
         effects.push(Effect::RemoveFinalizer);
     }
@@ -173,10 +170,22 @@ fn finished(
         }
     };
     if conditions::find(&status.conditions, condition::FROZEN).is_some() {
-        say(observed, &mut status, (condition::FROZEN, "False", reason::THAWED, why), now);
+        say_not_frozen(observed, &mut status, reason::THAWED, now);
     }
     say_thawed(observed, &mut status, now);
     (status, report)
+}
+
+fn say_not_frozen(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, why: &'static str, now: Timestamp) {
+    let said = conditions::find(&status.conditions, condition::FROZEN);
+    let unused = said.filter(|frozen| frozen.reason == reason::NOT_IN_USE && status.trouble.is_none());
+    let trouble = status.trouble.as_ref().map(|trouble| trouble.message.clone());
+    let (why, message) = match unused {
+        // Why a snapshot without hooks is as good as one with them.
+        Some(unused) => (reason::NOT_IN_USE, unused.message.clone()),
+        None => (why, trouble.unwrap_or_default()),
+    };
+    say(observed, status, (condition::FROZEN, "False", why, &message), now);
 }
 
 fn say_thawed(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now: Timestamp) {

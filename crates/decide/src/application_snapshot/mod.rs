@@ -18,6 +18,7 @@ use boathook_api::{
     words::THAW_FINALIZER,
 };
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 
 pub use accept::{Plan, PlannedHook, plan};
@@ -122,6 +123,8 @@ pub enum Effect {
         name: String,
         uid: String,
     },
+    /// Makes this its owner: the object goes when that goes.
+    SetOwner(Box<OwnerReference>),
     /// Writes the hooks' names and the consistency on it.
     MarkSnapshot {
         name: String,

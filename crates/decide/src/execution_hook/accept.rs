@@ -41,7 +41,8 @@ pub(super) fn decide(observed: &Observed<'_>, status: ExecutionHookStatus, now: 
                 conditions::set(&mut status.conditions, saying, generation, now);
             };
             say(condition::ACCEPTED, "True", reason::PINNED, "");
-            if recorded.expiration_seconds.is_none() && recorded.post_action.is_some() {
+            let taken_back = recorded.post_action.is_some() || recorded.pre_action.holds();
+            if recorded.expiration_seconds.is_none() && taken_back {
                 let message = "expirationSeconds is not set: what is frozen stays so until somebody asks for the thaw";
                 say(condition::NO_EXPIRY, "True", reason::NO_EXPIRY, message);
                 decision.reports.push(report(Gravity::Warning, reason::NO_EXPIRY, message));

@@ -19,8 +19,10 @@ pub fn name(hook: &ExecutionHook, pod_uid: &str) -> String {
 
 pub(super) fn child(hook: &ExecutionHook, recorded: &RecordedHook, target: &Target) -> PodNotification {
     let (notifier, action) = split(&recorded.pre_action);
-    let undo = recorded.post_action.as_ref().map(|post_action| {
-        let (notifier, action) = split(post_action);
+    // What is held is released, whether or not anything is run after that.
+    let taken_back = recorded.post_action.is_some() || recorded.pre_action.holds();
+    let undo = taken_back.then(|| {
+        let (notifier, action) = recorded.post_action.as_ref().map(split).unwrap_or_default();
         Undo { notifier, action, timeout_seconds: None, after_seconds: recorded.expiration_seconds }
     });
     let metadata = ObjectMeta {

@@ -103,6 +103,9 @@ pub fn recorded(spec: &ExecutionHookSpec, template: Option<&ExecutionHookTemplat
     recorded.pre_action.validate().map_err(|wrong| invalid("preAction", wrong))?;
     if let Some(post_action) = &recorded.post_action {
         post_action.validate().map_err(|wrong| invalid("postAction", wrong))?;
+        if post_action.holds() {
+            return Err(invalid("postAction", "exec.hold: only a preAction's session can be held".to_owned()));
+        }
     }
     Ok(recorded)
 }

@@ -2,7 +2,7 @@
 
 use boathook_api::{
     outcome::Failure,
-    pod_notification::{Claim, ContainerNotificationStatus, ErrorType, Executor, PodNotificationStatus, UndoStatus},
+    pod_notification::{Claim, ContainerNotificationStatus, ErrorType, Executor, PodNotificationStatus},
     words::{condition, reason},
 };
 use jiff::Timestamp;
@@ -163,16 +163,6 @@ fn named(part: &Part) -> ContainerNotificationStatus {
 }
 
 fn claimed(part: &Part, now: Timestamp) -> ContainerNotificationStatus {
-    let undo = part.undo.clone().map(|action| UndoStatus {
-        action,
-        container_id: None,
-        start_time: None,
-        complete_time: None,
-        succeeded: None,
-        error: None,
-        attempts: None,
-        exit_code: None,
-        output: None,
-    });
+    let undo = part.undo.clone();
     ContainerNotificationStatus { start_time: Some(moment(now)), undo, ..named(part) }
 }

@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 pub(super) fn undone(status: &PodNotificationStatus) -> bool {
     let closed = [
         reason::UNDO_SUCCEEDED,
+        reason::SESSION_ENDED,
         reason::POD_GONE,
         reason::THAW_UNCONFIRMED,
         reason::NOTHING_TO_UNDO,
@@ -29,7 +30,8 @@ pub(super) fn unconfirmed(status: &PodNotificationStatus) -> bool {
 
 /// Whether it was undone in every container.
 pub(super) fn undo_succeeded(status: &PodNotificationStatus) -> bool {
-    let undone = |one: &Condition| one.type_ == condition::UNDONE && one.reason == reason::UNDO_SUCCEEDED;
+    let well = [reason::UNDO_SUCCEEDED, reason::SESSION_ENDED];
+    let undone = |one: &Condition| one.type_ == condition::UNDONE && well.contains(&one.reason.as_str());
     status.conditions.iter().any(undone)
 }
 

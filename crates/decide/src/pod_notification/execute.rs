@@ -61,6 +61,10 @@ fn running(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Deci
         // It ends whatever the handler started, so the undo can follow at once.
         Role::Agent if expired || object.is_revoked() => decision.effects.push(Effect::Cancel),
         Role::Agent => {}
+        // Its input is closed, upon which a held command ends.
+        Role::Controller { .. } if object.object.spec.holds() && (expired || object.is_revoked()) => {
+            decision.effects.push(Effect::Cancel);
+        }
         // Through the API server nothing can be ended: at expiry the undo runs beside the handler, and once more after
         // it. Otherwise the handler's own end is waited for, which its timeout bounds.
         Role::Controller { .. } if expired && observed.undo == Progress::Idle => {

@@ -11,15 +11,19 @@
 mod accept;
 mod errors;
 mod execute;
+mod held;
 mod refuse;
 mod resolve;
 mod rounds;
 mod tidy;
 mod undo;
 
+pub use held::{Session, Sessions};
+pub use resolve::undo_work;
+
 use boathook_api::{
     Declarations, PodNotification,
-    outcome::{Ended, Work},
+    outcome::{Ended, UndoWork, Work},
     pod_notification::{Executor, PodNotificationStatus},
     words::{ABANDON_UNDO, UNDO_FINALIZER, UNDO_NOW},
 };
@@ -48,6 +52,8 @@ pub struct Observed<'a> {
     pub run: Progress,
     /// The undo's run in this process.
     pub undo: Progress,
+    /// The sessions that its handlers hold in this process.
+    pub sessions: Sessions,
     /// When the undo runs by itself, by this process' own clock. Absent: it is reckoned from the claim.
     pub expires: Option<Timestamp>,
     /// Whether one more handler may run on that node and in that namespace.
@@ -133,11 +139,11 @@ pub enum Effect {
     Start(Vec<(String, Work)>),
     /// Ends the handlers that run. The run then ends by itself.
     Cancel,
-    /// Runs the undos, all at once, unless they run already.
-    StartUndo(Vec<(String, Work)>),
+    /// Runs the undos, all at once, unless they run already. Sessions that are held here are released first.
+    StartUndo(Vec<(String, UndoWork)>),
     /// How the handlers ended is written down, or does not matter any more.
     ForgetRun,
-    /// Likewise the undo.
+    /// Likewise the undo, and with it the sessions.
     ForgetUndo,
     /// The object has outlived its time.
     Delete,
@@ -149,14 +155,13 @@ pub type Decision = crate::Decision<Effect>;
 /// Looks at one object at one moment.
 pub fn decide(observed: &Observed<'_>, now: Timestamp) -> Decision {
     let object = Object::of(observed.object);
-    if object.status.state.is_terminal() {
-        return undo::decide(observed, &object, now);
-    }
-    match (&object.status.claim, object.status.executor) {
-        (Some(_), _) => execute::claimed(observed, &object, now),
-        (None, Some(executor)) => accept::accepted(observed, &object, executor, now),
-        (None, None) => accept::fresh(observed, &object, now),
-    }
+    let decision = match (object.status.state.is_terminal(), &object.status.claim, object.status.executor) {
+        (true, _, _) => undo::decide(observed, &object, now),
+        (false, Some(_), _) => execute::claimed(observed, &object, now),
+        (false, None, Some(executor)) => accept::accepted(observed, &object, executor, now),
+        (false, None, None) => accept::fresh(observed, &object, now),
+    };
+    held::say(observed, &object, decision, now)
 }
 
 /// Looks at an object that is gone while something that was begun for it in this process is not: `observed.object` is

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use boathook_api::{
     Action, Declarations,
-    outcome::{Failure, Work},
-    pod_notification::{ErrorType, PodNotificationSpec, Retry, Undo},
+    action::{DEFAULT_TIMEOUT_SECONDS, ValidAction},
+    outcome::{Failure, UndoWork, Work},
+    pod_notification::{ErrorType, PodNotificationSpec, Retry, Undo, UndoStatus},
 };
 
 use super::Pod;
@@ -16,7 +17,7 @@ pub(super) struct Part {
     pub(super) container: String,
     pub(super) handler: Work,
     /// As it is recorded.
-    pub(super) undo: Option<Action>,
+    pub(super) undo: Option<UndoStatus>,
 }
 
 /// Every container's part; none means that no container declares the notifier. `pinned` are the containers that were
@@ -34,17 +35,18 @@ pub(super) fn parts(spec: &PodNotificationSpec, pod: &Pod, pinned: Option<&[Stri
     handlers
         .map(|(container, handler)| {
             let handler = Work { retry: spec.retry, ..handler };
-            let undo = spec.undo.as_ref().map(|undo| undo_of(undo, pod, &container)).transpose()?;
+            let undo = spec.undo.as_ref().map(|undo| recorded(undo, spec.holds(), pod, &container)).transpose()?;
             Ok(Part { container, handler, undo })
         })
         .collect()
 }
 
 /// The undo as it was recorded, as work: it is tried again within its time.
-pub(super) fn undo_work(recorded: &Action) -> Result<Work, Failure> {
-    let action =
-        recorded.validate().map_err(|wrong| Failure::new(ErrorType::Unsupported, format!("undo.action: {wrong}")))?;
-    Ok(Work { action, probe: None, retry: Retry::UntilTimeout })
+pub fn undo_work(action: Option<&Action>, release_seconds: Option<i32>) -> Result<UndoWork, Failure> {
+    let wrong = |wrong| Failure::new(ErrorType::Unsupported, format!("undo.action: {wrong}"));
+    let action = action.map(Action::validate).transpose().map_err(wrong)?;
+    let action = action.map(|action| Work { action, probe: None, retry: Retry::UntilTimeout });
+    Ok(UndoWork { release: release_seconds.map(seconds), action })
 }
 
 /// In the containers that declare it; if some were named, in those, and every one must.
@@ -79,12 +81,31 @@ fn inline(
         let message = format!("the pod has no container `{unknown}` that actions can run in (it has `{known}`)");
         return Err(Failure::new(ErrorType::ContainerNotRunning, message));
     }
+    if action.holds() && spec.undo.is_none() {
+        let message = "action.exec.hold: something must release the session: write `undo: {}`";
+        return Err(Failure::new(ErrorType::Unsupported, message));
+    }
     let work = Work { action, probe: None, retry: Retry::Never };
     Ok(containers.iter().map(|container| (container.clone(), work.clone())).collect())
 }
 
-fn undo_of(undo: &Undo, pod: &Pod, container: &str) -> Result<Action, Failure> {
+/// The undo of one container, as it is recorded before its handler runs. If the handler's session is held, it is
+/// released first, and that may be all.
+fn recorded(undo: &Undo, holds: bool, pod: &Pod, container: &str) -> Result<UndoStatus, Failure> {
     let mut action = match (&undo.notifier, &undo.action) {
+        (None, None) if holds => None,
+        (Some(_), None) | (None, Some(_)) | (None, None) | (Some(_), Some(_)) => Some(action_of(undo, pod, container)?),
+    };
+    if let (Some(action), Some(limit)) = (&mut action, undo.timeout_seconds) {
+        action.timeout = seconds(limit);
+    }
+    let release_seconds = holds.then(|| undo.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS));
+    Ok(UndoStatus { action: action.as_ref().map(Action::from), release_seconds, ..UndoStatus::default() })
+}
+
+fn action_of(undo: &Undo, pod: &Pod, container: &str) -> Result<ValidAction, Failure> {
+    let unsupported = |message: String| Failure::new(ErrorType::Unsupported, message);
+    match (&undo.notifier, &undo.action) {
         (Some(notifier), None) => {
             let found = declarations(pod)?.of(notifier).find(|(declaring, _)| *declaring == container);
             let (_, found) = found.ok_or_else(|| {
@@ -93,19 +114,20 @@ fn undo_of(undo: &Undo, pod: &Pod, container: &str) -> Result<Action, Failure> {
                 );
                 Failure::new(ErrorType::UndoNotDeclared, message)
             })?;
-            found.action.clone()
+            Ok(found.action.clone())
         }
-        (None, Some(action)) => {
-            action.validate().map_err(|wrong| Failure::new(ErrorType::Unsupported, format!("undo.action.{wrong}")))?
+        (None, Some(action)) if action.holds() => {
+            Err(unsupported("undo.action.exec.hold: an undo's session cannot be held".to_owned()))
         }
+        (None, Some(action)) => action.validate().map_err(|wrong| unsupported(format!("undo.action.{wrong}"))),
         (None, None) | (Some(_), Some(_)) => {
-            return Err(Failure::new(ErrorType::Unsupported, "undo: write exactly one of notifier and action"));
+            Err(unsupported("undo: write exactly one of notifier and action".to_owned()))
         }
-    };
-    if let Some(seconds) = undo.timeout_seconds {
-        action.timeout = Duration::from_secs(seconds.max(1).unsigned_abs().into());
     }
-    Ok(Action::from(&action))
+}
+
+fn seconds(seconds: i32) -> Duration {
+    Duration::from_secs(seconds.max(1).unsigned_abs().into())
 }
 
 fn declarations(pod: &Pod) -> Result<&Declarations, Failure> {

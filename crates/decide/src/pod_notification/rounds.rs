@@ -1,13 +1,13 @@
 //! The undo in rounds: in every container where it is owed, again and again until it has succeeded.
 
 use boathook_api::{
-    outcome::{Ended, Outcome, Work},
+    outcome::{Ended, Outcome, UndoWork},
     pod_notification::{ContainerNotificationStatus, PodNotificationStatus, UndoStatus},
     words::{condition, reason},
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Decision, Effect, Object, Progress, earliest, errors, resolve, undo};
+use super::{Decision, Effect, Object, Progress, earliest, errors, held, resolve, undo};
 use crate::{
     Gravity,
     conditions::{self, Saying},
@@ -50,7 +50,7 @@ pub(super) fn is_outrun(undo: &[(String, Ended)], run: &[(String, Ended)]) -> bo
 }
 
 /// The undos that failed in this round.
-pub(super) fn failed(object: &Object<'_>, results: &[(String, Ended)]) -> Vec<(String, Work)> {
+pub(super) fn failed(object: &Object<'_>, results: &[(String, Ended)]) -> Vec<(String, UndoWork)> {
     recorded(&object.status, |record| failed_in(results, &record.name))
 }
 
@@ -61,15 +61,16 @@ fn failed_in(results: &[(String, Ended)], container: &str) -> bool {
 /// Starts what is left of a round, or says when.
 pub(super) fn try_again(
     object: &Object<'_>,
-    work: Vec<(String, Work)>,
+    work: Vec<(String, UndoWork)>,
     results: &[(String, Ended)],
     round: u32,
     now: Timestamp,
     decision: &mut Decision,
 ) {
     let ended = results.iter().map(|(_, ended)| ended.completed).max().unwrap_or(now);
-    // A person who has mended something does not wait for the next round.
-    let asked = object.undo_now().is_some_and(|asked| ended < asked);
+    // A person who has mended something does not wait for the next round, nor for one that began before.
+    let begun = results.iter().map(|(_, ended)| ended.started).max().unwrap_or(now);
+    let asked = object.undo_now().is_some_and(|asked| begun < asked);
     let next = if asked { ended } else { ended + pause(round) };
     match work.is_empty() {
         true => {}
@@ -86,10 +87,11 @@ fn is_owed(record: &ContainerNotificationStatus) -> bool {
 pub(super) fn recorded(
     status: &PodNotificationStatus,
     asked_for: impl Fn(&ContainerNotificationStatus) -> bool,
-) -> Vec<(String, Work)> {
+) -> Vec<(String, UndoWork)> {
     let work = |record: &ContainerNotificationStatus| {
         // What was recorded was valid then; a hand that changed it since makes it nobody's to run.
-        let work = resolve::undo_work(&record.undo.as_ref()?.action).ok()?;
+        let undo = record.undo.as_ref()?;
+        let work = resolve::undo_work(undo.action.as_ref(), undo.release_seconds).ok()?;
         Some((record.name.clone(), work))
     };
     status.containers.iter().filter(|record| asked_for(record)).filter_map(work).collect()
@@ -113,13 +115,8 @@ pub(super) fn ended(object: &Object<'_>, results: &[(String, Ended)], round: u32
     }
     let open = |record: &ContainerNotificationStatus| is_owed(record) || failed_in(results, &record.name);
     let Some(record) = status.containers.iter().find(|record| open(record)) else {
-        return undo::close(
-            object,
-            status,
-            ("True", reason::UNDO_SUCCEEDED, "undone in every container"),
-            Gravity::Normal,
-            now,
-        );
+        let (why, message) = held::word_of_the_end(&status);
+        return undo::close(object, status, ("True", why, &message), Gravity::Normal, now);
     };
     let mut decision = Decision::default();
     // Before any write: what needs no API server does not wait for one.

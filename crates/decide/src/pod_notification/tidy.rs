@@ -39,11 +39,15 @@ pub(super) fn gone(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp)
     }
 }
 
-/// An undo of this process that nobody waits for: another said how it went, or it followed a late return. It has to
-/// succeed all the same, unless there is nothing left to undo it in.
+/// An undo of this process that nobody waits for: another said how it went, or it followed a late return, or sessions
+/// are still held here. It has to succeed all the same, unless there is nothing left to undo it in.
 fn leftovers(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
     let mut decision = Decision::default();
     match &observed.undo {
+        // Nobody asks for its sessions any more.
+        Progress::Idle if !observed.sessions.of.is_empty() => {
+            decision.effects.push(Effect::StartUndo(rounds::recorded(&object.status, |_| true)));
+        }
         Progress::Idle | Progress::Running => {}
         Progress::Ended { results, .. } if is_over(observed, object, results) => {
             decision.effects.push(Effect::ForgetUndo);

@@ -7,7 +7,9 @@ use boathook_api::{
 };
 use jiff::Timestamp;
 
-use super::{Decision, Effect, Object, Observed, PATIENCE, Progress, Role, SeenPod, execute, rounds, tidy};
+use super::{
+    Decision, Effect, Object, Observed, PATIENCE, Progress, Role, SeenPod, earliest, execute, held, rounds, tidy,
+};
 use crate::{
     About, Gravity, Leadership, Report,
     conditions::{self, Saying},
@@ -73,10 +75,11 @@ fn go_on(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decisi
 /// Whether the undo is to run now.
 pub(super) fn is_due(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> bool {
     let expired = object.expires(observed).is_some_and(|expires| expires <= now);
-    object.is_revoked() || expired || object.status.state == State::Failed
+    object.is_revoked() || expired || object.status.state == State::Failed || held::is_to_be_let_go(observed, object)
 }
 
-fn is_executor(observed: &Observed<'_>, object: &Object<'_>) -> bool {
+/// Whether it is for this process to undo it.
+pub(super) fn is_executor(observed: &Observed<'_>, object: &Object<'_>) -> bool {
     let through_api = object.status.executor != Some(Executor::Agent);
     match observed.me.role {
         Role::Agent => !through_api,
@@ -91,6 +94,10 @@ fn when_to_ask(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> 
         Role::Agent | Role::Controller { leadership: Leadership::ThawOnly, .. } => None,
         Role::Controller { leadership: Leadership::Leader, .. } if is_due(observed, object, now) => {
             Some(now + PATIENCE)
+        }
+        // What an agent says that it holds is held no longer than its pod is there.
+        Role::Controller { leadership: Leadership::Leader, .. } if object.object.spec.holds() => {
+            earliest(object.expires(observed), Some(now + PATIENCE))
         }
         Role::Controller { leadership: Leadership::Leader, .. } => object.expires(observed),
     }

@@ -2,17 +2,21 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use boathook_actions::{Cancel, Place, Target};
+use boathook_actions::{Cancel, Place, Session, Target};
 use boathook_api::{
     PodNotification,
-    outcome::{Ended, Failure, Outcome, Work},
+    outcome::{Ended, Failure, Outcome, UndoWork, Work},
     pod_notification::ErrorType,
 };
-use boathook_decide::pod_notification::Progress;
+use boathook_decide::pod_notification::{Progress, Sessions};
+use futures::{FutureExt, future::BoxFuture};
 use jiff::Timestamp;
 use kube::{ResourceExt, runtime::reflector::ObjectRef};
 use tokio::{
@@ -20,7 +24,10 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::Room;
+use super::{
+    Room,
+    sessions::{Held, run_handler, take_back},
+};
 use crate::metrics::{Metrics, Purpose};
 
 /// Everything that runs here, by the UID of its object.
@@ -35,6 +42,8 @@ struct Inner {
     ended: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
     /// How many objects have something under way, or something that is not written down yet.
     under_way: watch::Sender<usize>,
+    /// Sessions are not kept any more.
+    closing: AtomicBool,
 }
 
 #[derive(Default)]
@@ -45,7 +54,11 @@ struct Entry {
     cancel: Option<Cancel>,
     undo: Progress,
     undo_rounds: u32,
+    held: Held,
 }
+
+/// What one container's handler or undo comes to.
+type Part = BoxFuture<'static, (Ended, Option<Session>)>;
 
 /// What of an object matters to whoever runs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,8 +94,8 @@ impl Subject {
 impl Runs {
     /// Objects whose handlers or undos end are sent to `ended`.
     pub fn new(place: Place, metrics: Arc<Metrics>, ended: mpsc::UnboundedSender<ObjectRef<PodNotification>>) -> Self {
-        let under_way = watch::Sender::new(0);
-        Self(Arc::new(Inner { place, metrics, table: Mutex::default(), ended, under_way }))
+        let (under_way, closing) = (watch::Sender::new(0), AtomicBool::new(false));
+        Self(Arc::new(Inner { place, metrics, table: Mutex::default(), ended, under_way, closing }))
     }
 
     /// How far an object's handlers and its undo are.
@@ -91,7 +104,25 @@ impl Runs {
         table.get(uid).map_or_else(Default::default, |entry| (entry.run.clone(), entry.undo.clone()))
     }
 
-    /// Runs the handlers in every container at once. The room is held until they have ended.
+    /// The sessions that an object's handlers hold. To be asked after its progress: handlers that have ended hold theirs.
+    pub fn sessions(&self, uid: &str) -> Sessions {
+        let table = self.0.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = table.get(uid).map(|entry| entry.held.seen()).unwrap_or_default();
+        Sessions { of, closing: self.0.closing.load(Ordering::SeqCst) }
+    }
+
+    /// From now on sessions are not kept: whoever has some is to be looked at, and counts as under way until then.
+    pub fn let_go(&self) {
+        self.0.closing.store(true, Ordering::SeqCst);
+        let holding = |entry: &&Entry| !entry.held.is_empty();
+        let of = |entry: &Entry| entry.object.as_ref().map(ObjectRef::from_obj);
+        let all: Vec<_> = self.change(|table| table.values().filter(holding).filter_map(of).collect());
+        for object in all {
+            let _ = self.0.ended.send(object);
+        }
+    }
+
+    /// Runs the handlers in every container at once. The room is held until they have ended; what they hold needs none.
     pub fn start(&self, subject: &Subject, work: Vec<(String, Work)>, room: Option<Room>) {
         let cancel = Cancel::new();
         let first = self.change(|table| {
@@ -104,7 +135,11 @@ impl Runs {
             first
         });
         if first {
-            self.spawn(subject, Purpose::Handler, work, cancel, room);
+            let part = |(container, work): (String, Work)| {
+                let (place, target, cancel) = (self.0.place.clone(), subject.target(container.clone()), cancel.clone());
+                (container, run_handler(place, target, work, cancel).boxed())
+            };
+            self.spawn(subject, Purpose::Handler, work.into_iter().map(part).collect(), room);
         }
     }
 
@@ -120,19 +155,24 @@ impl Runs {
         all.iter().for_each(Cancel::cancel);
     }
 
-    /// Runs the undos in every container at once, unless they run already.
-    pub fn start_undo(&self, subject: &Subject, work: Vec<(String, Work)>) {
-        let first = self.change(|table| {
+    /// Runs the undos in every container at once, unless they run already. Sessions that are held are released first.
+    pub fn start_undo(&self, subject: &Subject, work: Vec<(String, UndoWork)>) {
+        let parts = self.change(|table| {
             let entry = table.entry(subject.uid.clone()).or_default();
-            let first = entry.undo != Progress::Running;
-            if first {
-                entry.undo = Progress::Running;
-                entry.undo_rounds += 1;
+            if entry.undo == Progress::Running {
+                return None;
             }
-            first
+            entry.undo = Progress::Running;
+            entry.undo_rounds += 1;
+            let part = |(container, work): (String, UndoWork)| {
+                let (place, target) = (self.0.place.clone(), subject.target(container.clone()));
+                let session = entry.held.open(&container);
+                (container, take_back(place, target, work, session).map(|ended| (ended, None)).boxed())
+            };
+            Some(work.into_iter().map(part).collect())
         });
-        if first {
-            self.spawn(subject, Purpose::Undo, work, Cancel::new(), None);
+        if let Some(parts) = parts {
+            self.spawn(subject, Purpose::Undo, parts, None);
         }
     }
 
@@ -144,6 +184,8 @@ impl Runs {
         self.forget(uid, |entry| {
             entry.undo = Progress::Idle;
             entry.undo_rounds = 0;
+            // What is still open is let go.
+            entry.held = Held::default();
         });
     }
 
@@ -186,7 +228,10 @@ impl Runs {
         // A map is whole between two writes, also when a panic came in between.
         let mut table = self.0.table.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = change(&mut table);
-        let busy = |entry: &&Entry| entry.run != Progress::Idle || entry.undo == Progress::Running;
+        let closing = self.0.closing.load(Ordering::SeqCst);
+        let busy = |entry: &&Entry| {
+            entry.run != Progress::Idle || entry.undo == Progress::Running || (closing && !entry.held.is_empty())
+        };
         self.0.under_way.send_replace(table.values().filter(busy).count());
         changed
     }
@@ -195,31 +240,33 @@ impl Runs {
         self.change(|table| {
             let Some(entry) = table.get_mut(uid) else { return };
             change(entry);
-            if entry.run == Progress::Idle && entry.undo == Progress::Idle {
+            if entry.run == Progress::Idle && entry.undo == Progress::Idle && entry.held.is_empty() {
                 table.remove(uid);
             }
         });
     }
 
-    fn spawn(
-        &self,
-        subject: &Subject,
-        purpose: Purpose,
-        work: Vec<(String, Work)>,
-        cancel: Cancel,
-        room: Option<Room>,
-    ) {
+    fn spawn(&self, subject: &Subject, purpose: Purpose, parts: Vec<(String, Part)>, room: Option<Room>) {
         let (runs, subject) = (self.clone(), subject.clone());
-        let targets: Vec<_> = work.into_iter().map(|(container, work)| (subject.target(container), work)).collect();
         let in_flight = self.0.metrics.run_begun(purpose);
         tokio::spawn(async move {
-            let results = all(&runs.0.place, targets, &cancel).await;
+            let (results, sessions) = all(parts).await;
             runs.count(purpose, &results);
             drop(in_flight);
             drop(room);
-            runs.finish(&subject.uid, purpose, results);
+            sessions.iter().for_each(|(_, session)| runs.watch(session, &subject));
+            runs.finish(&subject.uid, purpose, results, Held::of(sessions));
             // Nobody listens any more: everything ends, and the object tells the next process.
             let _ = runs.0.ended.send(subject.reference());
+        });
+    }
+
+    /// Has the object looked at as soon as the session has ended.
+    fn watch(&self, session: &Session, subject: &Subject) {
+        let (ended, look_again, object) = (session.ended(), self.0.ended.clone(), subject.reference());
+        tokio::spawn(async move {
+            ended.await;
+            let _ = look_again.send(object);
         });
     }
 
@@ -235,13 +282,14 @@ impl Runs {
         }
     }
 
-    fn finish(&self, uid: &str, purpose: Purpose, results: Vec<(String, Ended)>) {
+    fn finish(&self, uid: &str, purpose: Purpose, results: Vec<(String, Ended)>, held: Held) {
         self.change(|table| {
             let entry = table.entry(uid.to_owned()).or_default();
             match purpose {
                 Purpose::Handler => {
                     entry.run = Progress::Ended { results, round: 1 };
                     entry.cancel = None;
+                    entry.held = held;
                 }
                 Purpose::Undo => entry.undo = Progress::Ended { results, round: entry.undo_rounds },
             }
@@ -249,24 +297,25 @@ impl Runs {
     }
 }
 
-/// Every container's work, at once; a panic is an outcome that nobody knows.
-async fn all(place: &Place, targets: Vec<(Target, Work)>, cancel: &Cancel) -> Vec<(String, Ended)> {
+/// Every container's part, at once; a panic is an outcome that nobody knows.
+async fn all(parts: Vec<(String, Part)>) -> (Vec<(String, Ended)>, Vec<(String, Session)>) {
     let mut running = JoinSet::new();
     let mut names = HashMap::new();
-    for (target, work) in targets {
-        let (place, cancel, container) = (place.clone(), cancel.clone(), target.container.clone());
-        let task = running.spawn(async move { place.run(&target, &work, cancel).await });
+    for (container, part) in parts {
+        let task = running.spawn(part);
         names.insert(task.id(), container);
     }
-    let mut results = Vec::new();
+    let (mut results, mut sessions) = (Vec::new(), Vec::new());
     while let Some(joined) = running.join_next_with_id().await {
-        let (id, ended) = match joined {
-            Ok((id, ended)) => (id, ended),
-            Err(error) => (error.id(), panicked()),
+        let (id, (ended, session)) = match joined {
+            Ok((id, came)) => (id, came),
+            Err(error) => (error.id(), (panicked(), None)),
         };
-        results.extend(names.remove(&id).map(|container| (container, ended)));
+        let Some(container) = names.remove(&id) else { continue };
+        sessions.extend(session.map(|session| (container.clone(), session)));
+        results.push((container, ended));
     }
-    results
+    (results, sessions)
 }
 
 fn panicked() -> Ended {

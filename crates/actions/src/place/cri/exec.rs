@@ -24,9 +24,11 @@ use crate::{
 };
 
 /// A command that is running.
-struct Running {
-    stream: Stream,
-    hold: Hold,
+pub(crate) struct Running {
+    pub(super) stream: Stream,
+    pub(super) hold: Hold,
+    pub(super) place: Place,
+    pub(super) gated: bool,
     output: Tail,
 }
 
@@ -37,95 +39,141 @@ enum AtGate {
     Ended(Option<Status>),
 }
 
+/// Why a command was not begun behind a gate.
+enum NotGated {
+    /// The image has no shell that could be run, after all. Nothing was run.
+    NoShell(Place),
+    Attempt(Attempt),
+}
+
+impl From<Attempt> for NotGated {
+    fn from(attempt: Attempt) -> Self {
+        Self::Attempt(attempt)
+    }
+}
+
 impl Runtime {
     pub(in crate::place) async fn exec(&self, container_id: &str, command: &[String], until: &Until) -> Attempt {
+        match self.begin(container_id, command, false, until).await {
+            Ok(running) => running.finish(command, until).await,
+            Err(attempt) => attempt,
+        }
+    }
+
+    /// Begins a command, with input or without. The error is how that ended.
+    pub(in crate::place) async fn begin(
+        &self,
+        container_id: &str,
+        command: &[String],
+        input: bool,
+        until: &Until,
+    ) -> Result<Running, Attempt> {
         let first = match until.run(self.first_process(container_id)).await {
-            Ok(Ok(first)) => first,
-            Ok(Err(failure)) => return failure.into(),
-            Err(stop) => return not_begun(stop, command, until),
+            Ok(first) => first?,
+            Err(stop) => return Err(not_begun(stop, command, until)),
         };
         let notes = self.options.notes.clone();
         let place = Place { container_id: container_id.to_owned(), pid: first.pid(), notes };
-        if has_program(place.pid, Path::new(SHELL))
-            && let Some(attempt) = self.exec_behind_gate(&place, command, until).await
-        {
-            return attempt;
+        if !has_program(place.pid, Path::new(SHELL)) {
+            return self.begin_without_gate(place, command, input, until).await;
         }
-        self.exec_without_gate(&place, command, until).await
+        match self.begin_behind_gate(place, command, input, until).await {
+            Ok(running) => Ok(running),
+            Err(NotGated::NoShell(place)) => self.begin_without_gate(place, command, input, until).await,
+            Err(NotGated::Attempt(attempt)) => Err(attempt),
+        }
     }
 
-    /// `None`: the image has no shell that could be run, after all. Nothing was run.
-    async fn exec_behind_gate(&self, place: &Place, command: &[String], until: &Until) -> Option<Attempt> {
+    async fn begin_behind_gate(
+        &self,
+        place: Place,
+        command: &[String],
+        input: bool,
+        until: &Until,
+    ) -> Result<Running, NotGated> {
         let gate = Gate::new();
         // What cannot be listed now cannot be later: then it is said why.
         let before = numbers().unwrap_or_default();
-        let opening = Stream::open(self, &place.container_id, gate.before(command), true);
+        let opening = Stream::open(self, &place.container_id, gate.before(command, input), true);
         let mut stream = match until.run(opening).await {
             Ok(Ok(stream)) => stream,
             // The gate is closed, and its input has ended.
-            Ok(Err(NotOpened::Refused(words) | NotOpened::Lost(words))) => return Some(refused(command, &words)),
-            Err(stop) => return Some(not_begun(stop, command, until)),
+            Ok(Err(NotOpened::Refused(words) | NotOpened::Lost(words))) => return Err(refused(command, &words).into()),
+            Err(stop) => return Err(not_begun(stop, command, until).into()),
         };
         let mut output = Tail::default();
         let held = async {
             tokio::select! {
-                held = Hold::at_gate(place, &gate, before) => held.map(AtGate::Held),
+                held = Hold::at_gate(&place, &gate, before) => held.map(AtGate::Held),
                 status = read(&mut stream, &mut output) => Ok(AtGate::Ended(status)),
             }
         };
         let hold = match until.run(held).await {
             Ok(Ok(AtGate::Held(hold))) => hold,
-            Ok(Ok(AtGate::Ended(Some(status)))) => return ended_at_gate(Verdict::of(&status), command),
-            Ok(Ok(AtGate::Ended(None))) => return Some(refused(command, "the stream was lost before it began")),
-            Ok(Err(error)) => return Some(refused(command, &format!("its process could not be held: {error}"))),
-            Err(stop) => return Some(not_begun(stop, command, until)),
+            Ok(Ok(AtGate::Ended(Some(status)))) => {
+                let ended = ended_at_gate(Verdict::of(&status), command);
+                return Err(ended.map_or(NotGated::NoShell(place), NotGated::Attempt));
+            }
+            Ok(Ok(AtGate::Ended(None))) => return Err(refused(command, "the stream was lost before it began").into()),
+            Ok(Err(error)) => return Err(refused(command, &format!("its process could not be held: {error}")).into()),
+            Err(stop) => return Err(not_begun(stop, command, until).into()),
         };
         // If this fails, the stream ends without a status; if it is late, everything is.
         until.run(stream.write_stdin(&gate.line())).await.ok();
-        let attempt = Running { stream, hold, output }.finish(place, command, until).await;
-        Some(explained(attempt, command))
+        Ok(Running { stream, hold, place, gated: true, output })
     }
 
-    async fn exec_without_gate(&self, place: &Place, command: &[String], until: &Until) -> Attempt {
-        let search = match Search::new(place, command) {
-            Ok(search) => search,
-            Err(error) => return refused(command, &format!("the container's processes are not seen: {error}")),
-        };
+    async fn begin_without_gate(
+        &self,
+        place: Place,
+        command: &[String],
+        input: bool,
+        until: &Until,
+    ) -> Result<Running, Attempt> {
+        let search = Search::new(&place, command)
+            .map_err(|error| refused(command, &format!("the container's processes are not seen: {error}")))?;
         let hold = Hold::Sought(search);
-        match until.run(Stream::open(self, &place.container_id, command.to_owned(), false)).await {
-            Ok(Ok(stream)) => Running { stream, hold, output: Tail::default() }.finish(place, command, until).await,
-            Ok(Err(NotOpened::Refused(words))) => refused(command, &words),
+        match until.run(Stream::open(self, &place.container_id, command.to_owned(), input)).await {
+            Ok(Ok(stream)) => Ok(Running { stream, hold, place, gated: false, output: Tail::default() }),
+            Ok(Err(NotOpened::Refused(words))) => Err(refused(command, &words)),
             Ok(Err(NotOpened::Lost(words))) => {
                 let why = format!("the stream of {} was lost as it began: {words}", shown(command));
-                ended_by_us(Attempt::unknown(why), hold.end(place).await)
+                Err(ended_by_us(Attempt::unknown(why), hold.end(&place).await))
             }
-            Err(stop) => ended_by_us(stopped(stop, command, until), hold.end(place).await),
+            Err(stop) => Err(ended_by_us(stopped(stop, command, until), hold.end(&place).await)),
         }
     }
 }
 
 impl Running {
-    async fn finish(self, place: &Place, command: &[String], until: &Until) -> Attempt {
-        let Self { mut stream, mut hold, mut output } = self;
+    async fn finish(mut self, command: &[String], until: &Until) -> Attempt {
         let ended = tokio::select! {
             biased;
-            status = read(&mut stream, &mut output) => Ok(status),
+            status = read(&mut self.stream, &mut self.output) => Ok(status),
             stop = until.over() => Err(stop),
-            () = hold.watch(place) => unreachable!("a watch never ends"),
+            () = self.hold.watch(&self.place) => unreachable!("a watch never ends"),
         };
+        let output = std::mem::take(&mut self.output).into_text();
         let attempt = match ended {
-            Ok(Some(status)) => {
-                // Whoever is left without the command's outputs was meant to stay.
-                hold.release();
-                Verdict::of(&status).into_attempt(command)
-            }
+            Ok(Some(status)) => self.ended(Verdict::of(&status), command),
             Ok(None) => {
-                let lost = Attempt::unknown(format!("the stream of {} ended without a status", shown(command)));
-                ended_by_us(lost, hold.end(place).await)
+                self.end(Attempt::unknown(format!("the stream of {} ended without a status", shown(command)))).await
             }
-            Err(stop) => ended_by_us(stopped(stop, command, until), hold.end(place).await),
+            Err(stop) => self.end(stopped(stop, command, until)).await,
         };
-        Attempt { output: output.into_text(), ..attempt }
+        Attempt { output, ..attempt }
+    }
+
+    /// It ended by itself. Whoever is left without its outputs was meant to stay.
+    pub(in crate::place) fn ended(self, verdict: Verdict, command: &[String]) -> Attempt {
+        self.hold.release();
+        let attempt = verdict.into_attempt(command);
+        if self.gated { explained(attempt, command) } else { attempt }
+    }
+
+    /// Ends everything that it started, and adds to the attempt whether that could be done.
+    pub(in crate::place) async fn end(self, attempt: Attempt) -> Attempt {
+        ended_by_us(attempt, self.hold.end(&self.place).await)
     }
 }
 
@@ -134,7 +182,7 @@ impl Running {
 async fn read(stream: &mut Stream, output: &mut Tail) -> Option<Status> {
     loop {
         match stream.next().await {
-            Event::Output(bytes) => output.push(&bytes),
+            Event::Stdout(bytes) | Event::Stderr(bytes) => output.push(&bytes),
             Event::Ended(status) => return Some(*status),
             Event::Lost => return None,
         }

@@ -12,7 +12,8 @@ use ring::rand::{SecureRandom, SystemRandom};
 pub(super) const SHELL: &str = "/bin/sh";
 
 /// The line is the mark's value, and the id is in the arguments, where it is looked for.
-const SCRIPT: &str = r#"read -r BOATHOOK_EXEC && export BOATHOOK_EXEC && exec "$@" </dev/null"#;
+const SCRIPT: &str = r#"read -r BOATHOOK_EXEC && export BOATHOOK_EXEC && exec "$@""#;
+const WITHOUT_INPUT: &str = " </dev/null";
 
 #[derive(Debug)]
 pub(super) struct Gate {
@@ -31,9 +32,10 @@ impl Gate {
         Self { id }
     }
 
-    /// The command behind the gate.
-    pub(super) fn before(&self, command: &[String]) -> Vec<String> {
-        let gate = [SHELL, "-c", SCRIPT, &self.id].map(str::to_owned);
+    /// The command behind the gate. With input, it reads what comes after the line.
+    pub(super) fn before(&self, command: &[String], input: bool) -> Vec<String> {
+        let script = format!("{SCRIPT}{}", if input { "" } else { WITHOUT_INPUT });
+        let gate = [SHELL.to_owned(), "-c".to_owned(), script, self.id.clone()];
         gate.into_iter().chain(command.iter().cloned()).collect()
     }
 
@@ -67,9 +69,13 @@ mod tests {
     use super::*;
 
     fn run(command: &[&str], line: &str) -> Output {
+        run_with(command, line, false)
+    }
+
+    fn run_with(command: &[&str], line: &str, input: bool) -> Output {
         let gate = Gate { id: "7".repeat(32) };
         let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
-        let argv = gate.before(&command);
+        let argv = gate.before(&command, input);
         let mut child = Command::new(&argv[0])
             .args(&argv[1..])
             .stdin(Stdio::piped())
@@ -87,6 +93,12 @@ mod tests {
         let output = run(&["sh", "-c", "cat; echo \"$0\" \"$1\" $BOATHOOK_EXEC; exit 7", "a b", "*"], &line);
         assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("a b * {}\n", "7".repeat(32)));
         assert_eq!(output.status.code(), Some(7));
+    }
+
+    #[test]
+    fn a_command_with_input_reads_what_comes_after_the_line() {
+        let output = run_with(&["cat"], &format!("{}RELEASE\n", Gate::new().line()), true);
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), "RELEASE\n");
     }
 
     #[test]

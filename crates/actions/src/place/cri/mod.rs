@@ -6,6 +6,7 @@
 mod container;
 mod exec;
 mod gate;
+mod held;
 mod hold;
 mod notes;
 mod sandbox;
@@ -26,6 +27,7 @@ use tonic::transport::Channel;
 
 use crate::Failure;
 
+pub(super) use exec::Running;
 pub use notes::Notes;
 pub use sandbox::{Sandbox, SandboxContainer};
 

@@ -41,7 +41,8 @@ pub(super) enum NotOpened {
 /// What came.
 #[derive(Debug)]
 pub(super) enum Event {
-    Output(Bytes),
+    Stdout(Bytes),
+    Stderr(Bytes),
     Ended(Box<Status>),
     /// It ended without a status.
     Lost,
@@ -114,7 +115,8 @@ fn parse(message: Bytes) -> Option<Event> {
     let contents = message.slice(1..);
     match channel {
         _ if contents.is_empty() => None,
-        STDOUT | STDERR => Some(Event::Output(contents)),
+        STDOUT => Some(Event::Stdout(contents)),
+        STDERR => Some(Event::Stderr(contents)),
         STATUS => Some(serde_json::from_slice(&contents).map_or(Event::Lost, |status| Event::Ended(Box::new(status)))),
         _ => None,
     }
@@ -135,8 +137,8 @@ mod tests {
     #[test]
     fn a_message_begins_with_its_channel() {
         let parsed = |bytes: &'static [u8]| parse(Bytes::from_static(bytes));
-        assert!(matches!(parsed(b"\x01out"), Some(Event::Output(out)) if out == "out"));
-        assert!(matches!(parsed(b"\x02err"), Some(Event::Output(err)) if err == "err"));
+        assert!(matches!(parsed(b"\x01out"), Some(Event::Stdout(out)) if out == "out"));
+        assert!(matches!(parsed(b"\x02err"), Some(Event::Stderr(err)) if err == "err"));
         assert!(matches!(parsed(b"\x03{\"status\":\"Success\"}"), Some(Event::Ended(_))));
         // A status that cannot be read is none.
         assert!(matches!(parsed(b"\x03{"), Some(Event::Lost)));

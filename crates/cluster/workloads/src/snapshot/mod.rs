@@ -1,4 +1,7 @@
 //! Snapshots of volumes of the class `local`, as external-snapshotter's controller and sidecar do it together.
+//!
+//! The controller's part is done for every class; what the sidecar does, for those of the driver `local` alone. So a
+//! snapshot of a class that nobody serves gets a content, and waits.
 
 mod cut;
 pub(crate) mod source;
@@ -85,9 +88,6 @@ impl Controller {
 
     async fn look_at_snapshot(&self, key: &Key, snapshot: &VolumeSnapshot) -> Result<()> {
         let content = self.cluster.contents.get(&Key::cluster(content_name(snapshot)));
-        if content.as_ref().is_some_and(|content| content.spec.driver != PROVISIONER) {
-            return Ok(());
-        }
         if snapshot.metadata.deletion_timestamp.is_some() {
             return self.delete_snapshot(key, snapshot, content.as_deref()).await;
         }
@@ -120,7 +120,7 @@ impl Controller {
             let content = snapshot.spec.source.volume_snapshot_content_name.clone().unwrap_or_default();
             return Err(Error::Other(format!("VolumeSnapshotContent {content} is missing")));
         };
-        let Some(class) = self.class_of(snapshot)? else { return Ok(()) };
+        let class = self.class_of(snapshot)?;
         if snapshot.spec.volume_snapshot_class_name.is_none() {
             // Which default it is depends on who made the volume.
             self.bound_claim(&Key::new(&key.namespace, claim))?;
@@ -140,8 +140,8 @@ impl Controller {
         Ok(())
     }
 
-    /// The class that the snapshot names, or the default one; none if it is another driver's.
-    fn class_of(&self, snapshot: &VolumeSnapshot) -> Result<Option<Arc<VolumeSnapshotClass>>> {
+    /// The class that the snapshot names, or the default one.
+    fn class_of(&self, snapshot: &VolumeSnapshot) -> Result<Arc<VolumeSnapshotClass>> {
         let is_default = |class: &Arc<VolumeSnapshotClass>| {
             class.annotations().get(DEFAULT_CLASS).is_some_and(|is| is == "true") && class.driver == PROVISIONER
         };
@@ -153,7 +153,7 @@ impl Controller {
             }
             None => (classes.all().into_iter().find(is_default), "cannot find default snapshot class".to_owned()),
         };
-        Ok(Some(class.ok_or(Error::Other(missing))?).filter(|class| class.driver == PROVISIONER))
+        class.ok_or(Error::Other(missing))
     }
 
     fn bound_claim(&self, key: &Key) -> Result<(Arc<PersistentVolumeClaim>, Arc<PersistentVolume>)> {

@@ -172,6 +172,7 @@ impl Look {
                 Effect::DeleteHook { name, .. } => self.hooks.retain(|hook| hook.name_any() != name),
                 Effect::CreateSnapshot(made) => self.snapshots.push(snapshot(&made.name_any())),
                 Effect::DeleteSnapshot { name, .. } => self.snapshots.retain(|one| one.name != name),
+                Effect::SetOwner(owner) => self.object.owner_references_mut().push(*owner),
                 Effect::MarkSnapshot { name, consistency, .. } => {
                     let marked = self.snapshots.iter_mut().find(|one| one.name == name).expect("it is there");
                     marked.consistency = Some(consistency.as_str().to_owned());
@@ -214,6 +215,7 @@ fn deeds(decision: &Decision) -> Vec<String> {
         Effect::DeleteHook { .. } => "delete hook".to_owned(),
         Effect::CreateSnapshot(snapshot) => format!("cut {}", snapshot.name_any()),
         Effect::DeleteSnapshot { name, .. } => format!("delete {name}"),
+        Effect::SetOwner(owner) => format!("belong to {}", owner.name),
         Effect::MarkSnapshot { name, consistency, .. } => format!("mark {name} {consistency:?}"),
     };
     decision.effects.iter().map(deed).collect()

@@ -89,6 +89,7 @@ impl World {
             Effect::ForgetUndo => {
                 let process = self.process(who);
                 (process.memory.undo, process.memory.undo_rounds) = (Run::Idle, 0);
+                process.memory.sessions.clear();
                 process.ledger = None;
                 Ok(())
             }
@@ -122,7 +123,8 @@ impl World {
             let after = doing.object.spec.undo.as_ref().and_then(|undo| undo.after_seconds);
             let expires = after.map(|after| self.now + SignedDuration::from_secs(after.into()));
             let containers = work.iter().map(|(container, _)| container.clone()).collect();
-            self.process(who).ledger = Some(Record { pod: target(&doing.object), containers, expires });
+            let holds = self.plan.holds.is_some();
+            self.process(who).ledger = Some(Record { pod: target(&doing.object), containers, expires, holds });
         }
     }
 

@@ -3,7 +3,7 @@
 use boathook_api::{PodNotification, words::condition};
 use boathook_decide::{
     Leadership,
-    pod_notification::{Me, Observed, Role, SeenPod, decide, decide_gone, needs_pod},
+    pod_notification::{Me, Observed, Role, SeenPod, Sessions, decide, decide_gone, needs_pod},
 };
 use jiff::SignedDuration;
 
@@ -56,7 +56,8 @@ impl World {
         };
         let expires = self.process(who).ledger.as_ref().and_then(|record| record.expires);
         let room = !matches!(sight, Sight::Crowded);
-        let observed = Observed { object: &object, me, pod, run, undo, expires, room, author_checked: true };
+        let sessions = Sessions { of: self.process(who).memory.sessions.clone(), closing: false };
+        let observed = Observed { object: &object, me, pod, run, undo, sessions, expires, room, author_checked: true };
         let decision = if gone { decide_gone(&observed, now) } else { decide(&observed, now) };
         let memory = &mut self.process(who).memory;
         memory.doing = Some(Doing { object, version, effects: decision.effects.into(), again: decision.again });
@@ -95,7 +96,7 @@ impl World {
         let memory = &mut self.process(who).memory;
         if object.is_some() {
             memory.last = object;
-        } else if memory.run.is_idle() && memory.undo.is_idle() {
+        } else if memory.run.is_idle() && memory.undo.is_idle() && memory.sessions.is_empty() {
             // Of an object that is gone it matters only what was begun for it here.
             memory.last = None;
         }

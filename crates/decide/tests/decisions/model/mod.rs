@@ -6,6 +6,7 @@
 
 mod act;
 pub(crate) mod api_server;
+mod held;
 mod keeper;
 mod look;
 mod pod;
@@ -24,7 +25,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use api_server::ApiServer;
-use pod::Pods;
+use pod::{CONTAINERS, Pods};
 use process::{Process, Who};
 
 /// What is asked for, and of whom.
@@ -34,9 +35,18 @@ pub(crate) struct Plan {
     pub(crate) declaring: usize,
     /// Whether there is an undo, and after how many seconds it runs by itself.
     pub(crate) undo: Option<Option<i32>>,
+    /// The handler's session is held until the undo; whether something then follows its release.
+    pub(crate) holds: Option<Follows>,
     pub(crate) ttl: Option<i32>,
     /// In the end the node dies, and the agent with it.
     pub(crate) node_dies: bool,
+}
+
+/// What the undo does after it has released a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Follows {
+    Nothing,
+    Thaw,
 }
 
 pub(crate) struct World {
@@ -65,7 +75,7 @@ impl World {
     pub(crate) fn new(plan: Plan) -> Self {
         let now = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(24);
         let undo = plan.undo.map(|after_seconds| Undo {
-            notifier: Some("thaw".to_owned()),
+            notifier: Some("thaw".to_owned()).filter(|_| plan.holds != Some(Follows::Nothing)),
             action: None,
             timeout_seconds: None,
             after_seconds,
@@ -73,9 +83,11 @@ impl World {
         let spec = PodNotificationSpec {
             pod_name: "pod".to_owned(),
             pod_uid: None,
-            notifier: Some("freeze".to_owned()),
-            action: None,
-            containers: None,
+            notifier: Some("freeze".to_owned()).filter(|_| plan.holds.is_none()),
+            action: plan.holds.map(|_| held::freeze()),
+            containers: plan
+                .holds
+                .map(|_| CONTAINERS.iter().take(plan.declaring).map(|&name| name.to_owned()).collect()),
             start_deadline_seconds: 20,
             retry: Retry::Never,
             undo,

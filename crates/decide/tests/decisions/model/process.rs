@@ -1,9 +1,9 @@
 //! A process of Boathook's: what it is, what it remembers, what it is about to do.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use boathook_api::PodNotification;
-use boathook_decide::pod_notification::Effect;
+use boathook_decide::pod_notification::{Effect, Session};
 use jiff::Timestamp;
 
 use super::{api_server::Fate, run::Run};
@@ -40,6 +40,8 @@ pub(crate) struct Memory {
     pub(crate) run: Run,
     pub(crate) undo: Run,
     pub(crate) undo_rounds: u32,
+    /// The sessions of its handlers, by container.
+    pub(crate) sessions: BTreeMap<String, Session>,
     /// It has held the lease.
     pub(crate) has_led: bool,
     /// The newest version that it has seen or written: a watch never goes back.
@@ -78,6 +80,8 @@ pub(crate) struct Record {
     pub(crate) pod: String,
     pub(crate) containers: Vec<String>,
     pub(crate) expires: Option<Timestamp>,
+    /// It is about sessions, which end with the process that holds them.
+    pub(crate) holds: bool,
 }
 
 impl Process {
@@ -105,6 +109,9 @@ impl Process {
         if !self.up {
             self.starts += 1;
             self.up = true;
+            if let Some(record) = self.ledger.as_mut().filter(|record| record.holds) {
+                record.expires = Some(now);
+            }
             self.disturbed(now);
         }
     }

@@ -9,7 +9,7 @@ use boathook_api::{
 use jiff::SignedDuration;
 use kube::ResourceExt;
 
-use super::{World, look::undo_is_closed, process::Who, run::Run};
+use super::{World, held, look::undo_is_closed, process::Who, run::Run};
 
 /// How late an undo may start.
 const LATE: SignedDuration = SignedDuration::from_secs(1);
@@ -45,6 +45,10 @@ impl World {
                     !reasons(&before).any(|reason| reason == reason::UNDO_SUCCEEDED)
                         || reasons(&after).any(|reason| reason == reason::UNDO_SUCCEEDED),
                     "I8: what was undone is not undone"
+                );
+                assert!(
+                    held::said(&before) != Some(false) || held::said(&after) == Some(false),
+                    "what was lost is held"
                 );
             } else if after.state == State::Succeeded {
                 self.check_success(&after);
@@ -105,8 +109,16 @@ impl World {
         let expires = claimed.zip(after).map(|(claimed, after)| claimed + SignedDuration::from_secs(after.into()));
         let expires = process.ledger.as_ref().map_or(expires, |record| record.expires);
         let expired = expires.is_some_and(|expires| expires <= now);
+        let let_go = self.is_to_be_let_go(who);
         assert!(
-            revoked || gone || expired || ended_badly || next_round || !leads || status.state == State::Failed,
+            revoked
+                || gone
+                || expired
+                || ended_badly
+                || next_round
+                || !leads
+                || let_go
+                || status.state == State::Failed,
             "an undo starts that nobody needs: {who:?} {object:#?}"
         );
     }
@@ -156,11 +168,12 @@ impl World {
         assert_eq!(held, armed, "I9: a finalizer is there exactly while an undo is owed: {object:#?}");
         let revoked = object.spec.undo_requested || object.metadata.deletion_timestamp.is_some();
         let expires = object.spec.undo.as_ref().is_some_and(|undo| undo.after_seconds.is_some());
-        let due = revoked || expires || status.state == State::Failed;
+        let due = revoked || expires || status.state == State::Failed || self.says_not_held();
         assert!(!(armed && due), "I12: the undo has not run: {object:#?}");
         if due {
             self.check_undone();
         }
+        self.check_held();
         for process in &self.processes {
             let memory = &process.memory;
             assert!(memory.run.is_idle() && memory.undo.is_idle(), "something is remembered for ever: {memory:#?}");
@@ -170,6 +183,7 @@ impl World {
     /// When faults have stopped and the object was deleted.
     pub(crate) fn check_gone(&self) {
         assert!(self.server.current().is_none(), "I9: it is still there: {:#?}", self.server.current());
+        self.check_held();
         self.check_undone();
     }
 

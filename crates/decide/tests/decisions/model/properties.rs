@@ -4,7 +4,7 @@ use boathook_api::pod_notification::Executor;
 use proptest::prelude::*;
 
 use super::{
-    Plan, World,
+    Follows, Plan, World,
     step::{Step, steps},
 };
 
@@ -18,10 +18,14 @@ fn plan() -> impl Strategy<Value = Plan> {
     let declaring = prop_oneof![1 => Just(0_usize), 6 => 1..=2_usize];
     let ttl = prop_oneof![3 => Just(None), 1 => (0..9).prop_map(Some)];
     let node_dies = prop_oneof![6 => Just(false), 1 => Just(true)];
-    (executor, declaring, undo, ttl, node_dies).prop_map(|(executor, declaring, undo, ttl, node_dies)| Plan {
+    let holds = prop_oneof![2 => Just(None), 1 => Just(Some(Follows::Nothing)), 1 => Just(Some(Follows::Thaw))];
+    let plan = (executor, declaring, undo, holds, ttl, node_dies);
+    plan.prop_map(|(executor, declaring, undo, holds, ttl, node_dies)| Plan {
         executor,
         declaring,
         undo,
+        // Only what is undone somewhere can be held there.
+        holds: holds.filter(|_| undo.is_some() && declaring > 0),
         ttl,
         node_dies,
     })

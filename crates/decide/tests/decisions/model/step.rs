@@ -41,6 +41,8 @@ pub(crate) enum Step {
     PodRecreated,
     PodEnds,
     ContainersRestart,
+    /// The first open session of this process ends by itself.
+    SessionEnds(Who),
     NodeReady(bool),
 }
 
@@ -92,7 +94,11 @@ impl World {
             Step::PodRecreated => self.pods.recreate(),
             Step::PodEnds => self.pods.end(),
             Step::ContainersRestart => self.pods.restarts += 1,
+            Step::SessionEnds(who) => self.session_ends(who),
             Step::NodeReady(ready) => self.pods.node_ready = ready,
+        }
+        if let Step::PodDeleted | Step::PodRecreated | Step::PodEnds | Step::ContainersRestart = step {
+            self.sessions_end_with_their_pod();
         }
         self.note_changes();
         self.check_now();
@@ -120,6 +126,7 @@ fn calm_step() -> impl Strategy<Value = Step> {
         2 => prop_oneof![Just(None), Just(Some(Who::First)), Just(Some(Who::Second))].prop_map(Step::Lease),
         1 => who().prop_map(Step::Pause),
         1 => who().prop_map(Step::Resume),
+        1 => who().prop_map(Step::SessionEnds),
         2 => step(),
     ]
 }
@@ -144,6 +151,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => prop_oneof![4 => Just(Step::ContainersRestart), 1 => Just(Step::Abandon)],
         1 => any::<bool>().prop_map(Step::Gate),
         1 => prop_oneof![Just(Step::PodDeleted), Just(Step::PodRecreated), Just(Step::PodEnds)],
+        2 => who().prop_map(Step::SessionEnds),
         1 => any::<bool>().prop_map(Step::NodeReady),
     ]
 }

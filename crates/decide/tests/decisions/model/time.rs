@@ -1,5 +1,6 @@
 //! Time passes: every process that gets any does what it has to do, when it has to.
 
+use boathook_api::outcome::Ended;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
@@ -68,6 +69,7 @@ impl World {
             self.pass(LONG);
             // Nobody is told: somebody must look.
             self.pods.delete();
+            self.sessions_end_with_their_pod();
         }
         self.pass(LONG);
         let settled = self.server.newest();
@@ -150,7 +152,9 @@ impl World {
                     }
                     (container.clone(), end.ended(running.started, self.now))
                 });
-                Run::Ended { results: results.collect(), round: 1 }
+                let results: Vec<_> = results.collect();
+                self.hold(who, &results);
+                Run::Ended { results, round: 1 }
             }
             other @ (Run::Idle | Run::Ended { .. }) => other,
         };
@@ -164,10 +168,11 @@ impl World {
             Run::Running(running) => {
                 let results = running.containers.iter().zip(ends).map(|((container, place), end)| {
                     let end = self.really(&running, *place, end);
+                    let (end, exit_code) = self.release(who, container, end);
                     if let Some(place) = *place {
                         self.pods.undo_ends(place, matches!(end, End::Succeeded));
                     }
-                    (container.clone(), end.ended(running.started, self.now))
+                    (container.clone(), Ended { exit_code, ..end.ended(running.started, self.now) })
                 });
                 let results = results.collect();
                 Run::Ended { results, round: self.process(who).memory.undo_rounds }

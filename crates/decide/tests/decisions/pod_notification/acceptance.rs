@@ -23,7 +23,7 @@ fn with_the_api_executor_one_write_accepts_and_claims_and_two_of_three_container
     let claim = status.claim.clone().unwrap();
     assert_eq!((claim.holder.as_str(), claim.time.0), (ME, at(1)));
     for record in &status.containers {
-        assert_eq!(record.undo.clone().unwrap().action.exec.unwrap().command, ["thaw"]);
+        assert_eq!(record.undo.clone().unwrap().action.unwrap().exec.unwrap().command, ["thaw"]);
     }
     assert_eq!(undone(&status), "Armed");
     assert_eq!(reason(&status, condition::ACCEPTED), ("Pinned".to_owned(), "True".to_owned()));

@@ -2,6 +2,7 @@
 
 mod acceptance;
 mod execution;
+mod held;
 mod undoing;
 
 use boathook_api::{
@@ -12,7 +13,7 @@ use boathook_api::{
 };
 use boathook_decide::{
     Leadership,
-    pod_notification::{Decision, Effect, Me, Observed, Pod, Progress, Role, SeenPod, decide},
+    pod_notification::{Decision, Effect, Me, Observed, Pod, Progress, Role, SeenPod, Sessions, decide},
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -30,6 +31,7 @@ struct Look {
     pod: SeenPod,
     run: Progress,
     undo: Progress,
+    sessions: Sessions,
     room: bool,
     author_checked: bool,
     /// Seconds since the object was created.
@@ -65,7 +67,17 @@ impl Look {
         let mut object = PodNotification::new("n", serde_json::from_value(spec).expect("it is a spec"));
         object.metadata.creation_timestamp = Some(Time(at(0)));
         let (role, pod) = (controller(Executor::Api), SeenPod::There(pod()));
-        Self { object, role, pod, run: Progress::Idle, undo: Progress::Idle, room: true, author_checked: true, now: 1 }
+        Self {
+            object,
+            role,
+            pod,
+            run: Progress::Idle,
+            undo: Progress::Idle,
+            sessions: Sessions::default(),
+            room: true,
+            author_checked: true,
+            now: 1,
+        }
     }
 
     /// Freezes, and thaws by itself after 30 s.
@@ -118,6 +130,7 @@ impl Look {
             pod,
             run,
             undo,
+            sessions: self.sessions.clone(),
             expires: None,
             room: self.room,
             author_checked: self.author_checked,

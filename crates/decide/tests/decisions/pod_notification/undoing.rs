@@ -3,12 +3,14 @@
 use boathook_api::{
     outcome::Outcome,
     pod_notification::{ErrorType, Executor},
-    words::condition,
+    words::{UNDO_NOW, condition},
 };
 use boathook_decide::{
     Gravity, Leadership,
-    pod_notification::{Decision, Me, Observed, Pod, Progress, Role, SeenPod, decide_gone, needs_pod},
+    pod_notification::{Decision, Me, Observed, Pod, Progress, Role, SeenPod, Sessions, decide_gone, needs_pod},
 };
+
+use kube::ResourceExt;
 
 use super::{Look, ME, THAW_ONLY, at, controller, deeds, ended, failed, pod, reason, status, undone};
 
@@ -64,6 +66,16 @@ fn an_undo_that_fails_is_told_once_and_tried_again_with_longer_and_longer_pauses
     }
     look.now = 70;
     assert_eq!(deeds(&look.decide()), ["undo front"]);
+}
+
+#[test]
+fn who_asks_again_does_not_wait_for_the_next_round_nor_count_one_that_had_begun() {
+    for (asked, again) in [(8, Some(at(11))), (9, Some(at(11))), (10, None), (11, None)] {
+        let mut look = Look::at_held(Executor::Agent).requested();
+        look.object.annotations_mut().insert(UNDO_NOW.to_owned(), at(asked).to_string());
+        (look.undo, look.now) = (ended([9, 10], back_only()), 10);
+        assert_eq!(look.decide().again, again, "asked at {asked}");
+    }
 }
 
 #[test]
@@ -149,8 +161,17 @@ fn a_handler_that_returns_after_its_object_is_gone_is_undone() {
     let look = Look::at_ended(Executor::Api, SUCCEEDED);
     let gone = |run: Progress, undo: Progress, pod: SeenPod| {
         let me = Me { identity: ME, role: THAW_ONLY };
-        let observed =
-            Observed { object: &look.object, me, pod, run, undo, expires: None, room: true, author_checked: true };
+        let observed = Observed {
+            object: &look.object,
+            me,
+            pod,
+            run,
+            undo,
+            sessions: Sessions::default(),
+            expires: None,
+            room: true,
+            author_checked: true,
+        };
         deeds(&decide_gone(&observed, at(60)))
     };
     let there = || SeenPod::There(pod());

@@ -76,6 +76,10 @@ impl World {
                 Write::Create(Box::new(Object::Volume(Volume { metadata, ..Volume::default() })))
             }
             OfSnapshot::DeleteSnapshot { name, uid } => Write::Delete { key: (Kind::Volume, name), uid: Some(uid) },
+            OfSnapshot::SetOwner(owner) => {
+                let version = doing.object.meta().resource_version.clone();
+                Write::Own { key: doing.object.key(), version, owner }
+            }
             OfSnapshot::MarkSnapshot { name, consistency, hooks: _ } => {
                 Write::Change { key: (Kind::Volume, name), change: Change::Mark(consistency.as_str()) }
             }
@@ -134,9 +138,9 @@ impl World {
         if who == Who::Agent && self.agent_is_cut_off {
             return Err(Failed);
         }
-        let own = matches!(write, Write::Status { .. } | Write::Hold { .. });
+        let own = matches!(write, Write::Status { .. } | Write::Hold { .. } | Write::Own { .. });
         let written = match &write {
-            Write::Status { key, .. } | Write::Hold { key, .. } => Some((key.clone(), false)),
+            Write::Status { key, .. } | Write::Hold { key, .. } | Write::Own { key, .. } => Some((key.clone(), false)),
             // To ask for the way back is part of it.
             Write::Change { key, .. } => Some((key.clone(), true)),
             // That an object goes when it is not needed any more belongs to neither phase.

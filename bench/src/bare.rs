@@ -7,12 +7,10 @@ use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, api::AttachParams};
 
-use super::{
-    AT_ONCE,
-    pods::{COMMAND, Place},
-};
+use crate::pods::{COMMAND, Place};
 
-pub(super) async fn exec(place: &Place, count: usize) -> Result<Vec<f64>> {
+/// Milliseconds of each.
+pub(crate) async fn exec(place: &Place, count: usize, at_once: usize) -> Result<Vec<f64>> {
     let api: &Api<Pod> = &Api::namespaced(place.client.clone(), &place.namespace);
     let one = |number: usize| async move {
         let begun = Instant::now();
@@ -22,5 +20,5 @@ pub(super) async fn exec(place: &Place, count: usize) -> Result<Vec<f64>> {
         ensure!(status.status.as_deref() == Some("Success"), "{status:?}");
         anyhow::Ok(begun.elapsed().as_secs_f64() * 1000.0)
     };
-    stream::iter((0..count).map(one)).buffer_unordered(AT_ONCE).try_collect().await
+    stream::iter((0..count).map(one)).buffer_unordered(at_once).try_collect().await
 }

@@ -1,4 +1,4 @@
-//! The pods that are told, in a namespace of their own.
+//! The pods that commands are run in, in a namespace of their own.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use kube::{
 use serde_json::json;
 
 /// The notifier that they declare, and what it runs.
-pub(super) const NOTIFIER: &str = "nudge";
-pub(super) const COMMAND: &str = "true";
+pub(crate) const NOTIFIER: &str = "nudge";
+pub(crate) const COMMAND: &str = "true";
 
 const DEADLINE: Duration = Duration::from_secs(300);
 
-pub(super) struct Place {
-    pub(super) client: Client,
-    pub(super) namespace: String,
-    pub(super) pods: Vec<String>,
+pub(crate) struct Place {
+    pub(crate) client: Client,
+    pub(crate) namespace: String,
+    pub(crate) pods: Vec<String>,
 }
 
 impl Place {
-    pub(super) async fn make(client: &Client, image: &str, count: usize) -> Result<Self> {
+    pub(crate) async fn make(client: &Client, image: &str, count: usize) -> Result<Self> {
         let namespace = format!("bench-{}", std::process::id());
         let made: Namespace = serde_json::from_value(json!({"metadata": {"name": namespace}}))?;
         Api::all(client.clone()).create(&PostParams::default(), &made).await.context("failed to make a namespace")?;
@@ -55,11 +55,11 @@ impl Place {
     }
 
     /// The pod for each number, in turn.
-    pub(super) fn pod(&self, number: usize) -> &str {
+    pub(crate) fn pod(&self, number: usize) -> &str {
         &self.pods[number % self.pods.len()]
     }
 
-    pub(super) async fn remove(self) -> Result<()> {
+    pub(crate) async fn remove(self) -> Result<()> {
         let namespaces: Api<Namespace> = Api::all(self.client);
         let removed = namespaces.delete(&self.namespace, &DeleteParams::default()).await;
         removed.map(drop).context("failed to remove the namespace")

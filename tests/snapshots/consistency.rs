@@ -1,0 +1,151 @@
+//! When a snapshot is called application-consistent, and when not.
+
+use anyhow::{Result, ensure};
+use boathook_api::{
+    ApplicationSnapshot, ExecutionHook,
+    application_snapshot::Consistency,
+    pod_notification::Executor,
+    words::{EXECUTION_HOOK_NAMES, condition, reason},
+};
+use boathook_tests::{
+    Ctx, DEADLINE,
+    boathook::{
+        application_snapshots::{by, failed_for, is_complete, of_data, status, trouble},
+        conditions::{is_true, said},
+        execution_hooks::{freezing, with},
+        recording::{ends_on_demand, recorder_on},
+    },
+    claims::claim,
+    snapshots::VolumeSnapshot,
+    storage::SilentStorage,
+};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use serde_json::json;
+
+pub(crate) async fn a_snapshot_holds_what_was_frozen_and_says_so(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_box_on_data().await?;
+    ctx.create_template("quiet", freezing()).await?;
+    let taken = ctx.take("nightly", of_data([by("quiet")])).await?;
+    is_complete(&taken, Consistency::Application)?;
+    let status = status(&taken);
+    ensure!(is_true(&status.conditions, condition::COMPLETE), "{status:?}");
+    ensure!(!is_true(&status.conditions, condition::FAILED), "{status:?}");
+    ensure!(is_true(&status.conditions, condition::THAWED), "{status:?}");
+    ensure!(status.freeze_window.is_some_and(|window| window.duration.is_some()), "{taken:?}");
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    // The copy was cut between the two.
+    assert_eq!(ctx.restored_record("nightly").await?, ["freeze"]);
+    assert_eq!(ctx.consistency_mark("nightly").await?.as_deref(), Some("Application"));
+    let snapshot: VolumeSnapshot = ctx.api().get("nightly").await?;
+    assert_eq!(snapshot.annotations().get(EXECUTION_HOOK_NAMES), Some(&status.execution_hook_names.join(",")));
+    // What did all that it should is not needed any more.
+    for hook in &status.execution_hook_names {
+        ctx.gone::<ExecutionHook>(hook).await?;
+    }
+    Ok(())
+}
+
+/// A snapshot of the claim `data` whose cut is the scenario's to make; everything is frozen when this returns.
+async fn frozen_before_the_cut(ctx: &Ctx) -> Result<SilentStorage> {
+    ctx.create_template("quiet", freezing()).await?;
+    let storage = ctx.silent_storage().await?;
+    let spec = with(of_data([by("quiet")]), json!({"volumeSnapshotClassName": storage.class}));
+    ctx.create_application_snapshot("nightly", spec).await?;
+    storage.asked_for("nightly").await?;
+    Ok(storage)
+}
+
+/// It was cut, and is called crash-consistent for this reason.
+async fn only_crash(ctx: &Ctx, reason: &str) -> Result<ApplicationSnapshot> {
+    let taken = ctx.over("nightly").await?;
+    is_complete(&taken, Consistency::Crash)?;
+    let (why, message) = trouble(&taken).unwrap_or_default();
+    ensure!(why == reason, "it is for another reason, {why}: {message}");
+    assert_eq!(ctx.consistency_mark("nightly").await?.as_deref(), Some("Crash"));
+    Ok(taken)
+}
+
+pub(crate) async fn a_container_restarted_while_frozen_is_thawed_and_not_consistent(
+    ctx: Ctx,
+    _: Executor,
+) -> Result<()> {
+    ctx.create(&claim("data").build()).await?;
+    ctx.run_pod(ends_on_demand(recorder_on(&ctx, "data", "box")).build()).await?;
+    let storage = frozen_before_the_cut(&ctx).await?;
+    ctx.shell("box", "touch log/end").await?;
+    ctx.restarted("box", 1).await?;
+    storage.cuts("nightly").await?;
+    let taken = only_crash(&ctx, reason::CONTAINER_RESTARTED).await?;
+    // In the new instance: a frozen filesystem outlives the process.
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    ensure!(is_true(&status(&taken).conditions, condition::THAWED), "{taken:?}");
+    Ok(())
+}
+
+pub(crate) async fn a_pod_deleted_while_frozen_is_not_waited_for(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_box_on_data().await?;
+    let storage = frozen_before_the_cut(&ctx).await?;
+    ctx.delete_and_see_gone::<Pod>("box").await?;
+    storage.cuts("nightly").await?;
+    only_crash(&ctx, reason::CONTAINER_RESTARTED).await?;
+    // An agent that finds no container calls that a failure at first; nothing is owed to a pod that is gone.
+    let is_thawed = |object: &ApplicationSnapshot| is_true(&status(object).conditions, condition::THAWED);
+    ctx.watch_until(DEADLINE, "nightly", "is thawed", is_thawed).await.map(drop)
+}
+
+pub(crate) async fn a_pod_that_mounts_the_claim_while_frozen_spoils_it(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_box_on_data().await?;
+    let storage = frozen_before_the_cut(&ctx).await?;
+    ctx.run_pod(recorder_on(&ctx, "data", "late").build()).await?;
+    storage.cuts("nightly").await?;
+    let taken = only_crash(&ctx, reason::NEW_POD).await?;
+    let (_, message) = trouble(&taken).unwrap_or_default();
+    ensure!(message.contains("`late`"), "{message}");
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    Ok(())
+}
+
+pub(crate) async fn a_hook_that_expires_before_the_cut_fails_the_snapshot(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_box_on_data().await?;
+    ctx.create_template("brief", with(freezing(), json!({"expirationSeconds": 8}))).await?;
+    let storage = ctx.silent_storage().await?;
+    let spec = with(of_data([by("brief")]), json!({"volumeSnapshotClassName": storage.class}));
+    let failed = ctx.take("nightly", spec).await?;
+    failed_for(&failed, reason::EXPIRED)?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    ctx.gone::<VolumeSnapshot>("nightly").await
+}
+
+/// With nothing that writes, there is nothing to freeze.
+pub(crate) async fn a_claim_that_nobody_uses_needs_no_hooks(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_box_on_data().await?;
+    ctx.create_template("quiet", freezing()).await?;
+    ctx.shell("box", "echo before >> log/lines; sync").await?;
+    ctx.delete_and_see_gone::<Pod>("box").await?;
+    let taken = ctx.take("nightly", of_data([by("quiet")])).await?;
+    is_complete(&taken, Consistency::Application)?;
+    let frozen = said(&status(&taken).conditions, condition::FROZEN);
+    assert_eq!(frozen.map(|(_, why)| why).as_deref(), Some(reason::NOT_IN_USE));
+    assert_eq!(ctx.hooks_there().await?, [""; 0]);
+    assert_eq!(ctx.restored_record("nightly").await?, ["before"]);
+    Ok(())
+}
+
+pub(crate) async fn a_claim_that_comes_into_use_before_the_cut_is_not_consistent(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.create(&claim("data").build()).await?;
+    let storage = frozen_before_the_cut(&ctx).await?;
+    ctx.run_pod(recorder_on(&ctx, "data", "late").build()).await?;
+    storage.cuts("nightly").await?;
+    only_crash(&ctx, reason::NEW_POD).await?;
+    assert_eq!(ctx.recorded("late").await?, [""; 0]);
+    Ok(())
+}
+
+pub(crate) async fn without_hooks_a_snapshot_of_what_is_used_is_crash_consistent(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_box_on_data().await?;
+    let taken = ctx.take("nightly", of_data([])).await?;
+    is_complete(&taken, Consistency::Crash)?;
+    assert_eq!(trouble(&taken).map(|(why, _)| why).as_deref(), Some(reason::NO_HOOKS));
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Execution hooks and application-consistent snapshots on the cluster that the environment chooses, with both executors.
+//! See `boathook_tests::boathook`.
+
+mod consistency;
+mod copies;
+mod cutting;
+mod door;
+mod freezing;
+mod hooks;
+mod outages;
+mod targets;
+mod thawing;
+
+use std::{path::Path, process::ExitCode};
+
+use boathook_api::pod_notification::Executor;
+use boathook_tests::{
+    alone,
+    boathook::phases::{self, Scenarios},
+    common,
+};
+
+use door::{admitted, refused, withdrawn};
+
+fn main() -> ExitCode {
+    let both = common![
+        consistency::a_snapshot_holds_what_was_frozen_and_says_so,
+        consistency::a_container_restarted_while_frozen_is_thawed_and_not_consistent,
+        consistency::a_pod_deleted_while_frozen_is_not_waited_for,
+        consistency::a_pod_that_mounts_the_claim_while_frozen_spoils_it,
+        consistency::a_hook_that_expires_before_the_cut_fails_the_snapshot,
+        consistency::a_claim_that_nobody_uses_needs_no_hooks,
+        consistency::a_claim_that_comes_into_use_before_the_cut_is_not_consistent,
+        consistency::without_hooks_a_snapshot_of_what_is_used_is_crash_consistent,
+        copies::twenty_snapshots_under_load_are_whole_with_hooks,
+        copies::of_twenty_snapshots_under_load_some_are_torn_without_hooks,
+        cutting::a_cut_that_fails_thaws_and_leaves_nothing,
+        cutting::a_cut_that_comes_after_its_time_is_never_called_consistent,
+        admitted::a_marked_snapshot_is_held_until_it_is_frozen,
+        admitted::what_was_done_for_a_marked_snapshot_goes_with_it,
+        admitted::two_marked_snapshots_at_once_are_both_frozen,
+        admitted::what_will_not_be_stored_freezes_nothing,
+        admitted::a_mark_that_is_added_later_does_nothing,
+        refused::why_it_could_not_be_frozen_is_what_the_person_is_told,
+        refused::what_cannot_be_done_is_refused_before_anything_is_frozen,
+        refused::who_may_not_create_hooks_marks_no_snapshot,
+        withdrawn::a_client_that_goes_away_has_everything_thawed,
+        withdrawn::a_snapshot_that_never_appears_is_thawed_when_its_time_is_over,
+        cutting::a_snapshot_deleted_before_the_cut_thaws_and_leaves_nothing,
+        cutting::a_snapshot_deleted_after_the_cut_thaws_and_keeps_what_was_cut,
+        cutting::of_several_claims_all_are_cut_or_none,
+        freezing::hooks_freeze_in_order_and_thaw_in_reverse,
+        freezing::without_a_target_the_containers_that_mount_the_claim_are_meant,
+        freezing::a_hook_that_does_not_freeze_fails_the_snapshot_and_nothing_is_cut,
+        freezing::a_freeze_that_takes_too_long_is_taken_back,
+        freezing::what_may_be_crash_consistent_is_cut_all_the_same_and_says_so,
+        freezing::what_cannot_be_cut_is_refused_before_anything_is_frozen,
+        freezing::two_snapshots_of_one_claim_come_one_after_the_other,
+        freezing::several_claims_are_frozen_together_and_cut_at_once,
+        hooks::a_hook_freezes_what_it_selects_and_thaws_when_it_is_deleted,
+        hooks::a_pre_action_that_fails_on_one_of_three_containers_is_taken_back_on_all,
+        hooks::a_pre_action_that_hangs_is_given_up_and_taken_back,
+        hooks::a_pre_action_is_tried_again_until_its_time_is_over,
+        hooks::a_hook_deleted_while_its_pre_action_runs_is_thawed,
+        hooks::a_hook_that_is_asked_to_thaw_stays_to_be_read,
+        hooks::a_hook_that_nobody_thaws_is_thawed_when_its_time_is_over,
+        hooks::a_hook_without_an_expiry_warns_and_stays_frozen,
+        hooks::a_template_edited_midway_changes_nothing_under_way,
+        targets::without_its_template_a_hook_says_which_to_create,
+        targets::without_a_target_a_hook_says_what_to_write,
+        targets::execute_once_runs_on_the_oldest_pod_that_is_ready,
+        targets::all_containers_are_meant_unless_one_is_named,
+        targets::a_notifier_freezes_the_containers_that_declare_it,
+        thawing::a_post_action_that_fails_is_tried_until_it_succeeds,
+        thawing::whoever_asks_for_the_thaw_again_gets_it_at_once,
+        thawing::a_thaw_that_never_succeeds_can_be_given_up,
+        thawing::a_hanging_inner_thaw_does_not_delay_an_expired_outer_one,
+        thawing::what_is_frozen_in_a_namespace_that_is_deleted_is_thawed,
+    ];
+    let both_alone = alone![
+        outages::a_pre_action_whose_reply_is_lost_is_taken_back,
+        outages::a_snapshot_that_outlives_its_controller_is_consistent_only_without_an_expiry,
+        outages::a_snapshot_deleted_while_the_controller_is_down_is_thawed,
+    ];
+    let only_api_alone = alone![refused::with_boathook_down_plain_snapshots_are_taken_and_marked_ones_refused];
+    let suite = [
+        Scenarios {
+            executor: Executor::Api,
+            common: both.clone(),
+            alone: [both_alone.clone(), only_api_alone].concat(),
+        },
+        Scenarios { executor: Executor::Agent, common: both, alone: both_alone },
+    ];
+    phases::main(Path::new(env!("CARGO_BIN_EXE_lantern")), &suite)
+}

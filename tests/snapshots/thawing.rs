@@ -1,0 +1,116 @@
+//! The way back: whatever was frozen is thawed, and while it is not, that is said.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use boathook_api::{
+    ExecutionHook,
+    pod_notification::Executor,
+    words::{THAW_FINALIZER, condition, reason},
+};
+use boathook_tests::{
+    Ctx, DEADLINE,
+    boathook::{
+        application_snapshots::{by, of_data},
+        conditions,
+        execution_hooks::{condition_of, freezing, freezing_as, mains, shell, shell_within, status, with},
+        recording::{ends_only_on_demand, record, recorder, recorder_on},
+    },
+    claims::claim,
+    poll::Look,
+};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, ResourceExt, api::DeleteParams};
+use serde_json::{Value, json};
+
+/// A freeze of pod `box` whose thaw succeeds only when the file `log/loose` is there. Each round of it that fails takes
+/// all of its time, and leaves one line.
+fn stuck() -> Value {
+    let thaw = format!("if [ -e log/loose ]; then {}; else {}; exec sleep 5; fi", record("thaw"), record("stuck"));
+    with(with(freezing(), json!({"postAction": shell_within(&thaw, 2)})), mains(["box"]))
+}
+
+pub(crate) async fn a_post_action_that_fails_is_tried_until_it_succeeds(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_pod(recorder(&ctx, "box").build()).await?;
+    ctx.freeze("db", stuck()).await?;
+    ctx.request_thaw("db").await?;
+    let failed = ctx.hook_says("db", condition::THAWED, reason::POST_ACTION_FAILED).await?;
+    assert_eq!(status(&failed).post_action_succeed, Some(false));
+    ensure!(failed.finalizers().contains(&THAW_FINALIZER.to_owned()), "nothing holds what is owed: {failed:?}");
+    let message = conditions::message(&status(&failed).conditions, condition::THAWED);
+    ensure!(message.contains("boathook thaw db"), "it does not say what to do: {message}");
+    ctx.event_of("db", reason::POST_ACTION_FAILED).await?;
+    ctx.shell("box", "touch log/loose").await?;
+    let thawed = ctx.thawed("db").await?;
+    assert_eq!(status(&thawed).pre_action_succeed, Some(true));
+    let lines = ctx.recorded("box").await?;
+    ensure!(lines.first().is_some_and(|line| line == "freeze"), "{lines:?}");
+    ensure!(lines.last().is_some_and(|line| line == "thaw"), "{lines:?}");
+    ctx.delete_and_see_gone::<ExecutionHook>("db").await
+}
+
+/// Between the sixth round and the next there is half a minute: a person who has mended it does not wait for that.
+pub(crate) async fn whoever_asks_for_the_thaw_again_gets_it_at_once(ctx: Ctx, _: Executor) -> Result<()> {
+    const AT_ONCE: Duration = Duration::from_secs(15);
+    ctx.run_pod(recorder(&ctx, "box").build()).await?;
+    ctx.freeze("db", stuck()).await?;
+    ctx.request_thaw("db").await?;
+    let rounds = |lines: &[String]| lines.iter().filter(|line| *line == "stuck").count();
+    ctx.poll_until(DEADLINE, "six rounds have failed", async || {
+        let lines = ctx.recorded("box").await?;
+        Ok(if rounds(&lines) >= 6 { Look::Done(()) } else { Look::NotYet(format!("{lines:?}")) })
+    })
+    .await?;
+    ctx.shell("box", "touch log/loose").await?;
+    ctx.thaw_now("db").await?;
+    let is_thawed = |hook: &ExecutionHook| status(hook).post_action_succeed == Some(true);
+    ctx.watch_until(AT_ONCE, "db", "is thawed at once", is_thawed).await.map(drop)
+}
+
+pub(crate) async fn a_thaw_that_never_succeeds_can_be_given_up(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_pod(recorder(&ctx, "box").build()).await?;
+    ctx.freeze("db", stuck()).await?;
+    ctx.request_thaw("db").await?;
+    ctx.hook_says("db", condition::THAWED, reason::POST_ACTION_FAILED).await?;
+    ctx.give_up_thaw("db").await?;
+    let given_up = ctx.hook_says("db", condition::THAWED, reason::ABANDONED).await?;
+    assert_eq!(status(&given_up).post_action_succeed, Some(false), "it is called a success: {given_up:?}");
+    assert_eq!(condition_of(&given_up, condition::THAWED).map(|(status, _)| status).as_deref(), Some("False"));
+    ctx.event_of("db", reason::ABANDONED).await?;
+    // Nothing holds it any more.
+    ctx.delete_and_see_gone::<ExecutionHook>("db").await
+}
+
+/// The outer one waits for the inner one's thaw, but not longer than its own time.
+pub(crate) async fn a_hanging_inner_thaw_does_not_delay_an_expired_outer_one(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_box_on_data().await?;
+    ctx.create_template("outer", with(freezing_as("-outer"), json!({"expirationSeconds": 20}))).await?;
+    let hangs = format!("until [ -e log/loose ]; do sleep 0.1; done; {}", record("thaw-inner"));
+    ctx.create_template("inner", with(freezing_as("-inner"), json!({"postAction": shell(&hangs)}))).await?;
+    ctx.create_application_snapshot("nightly", of_data([by("outer"), by("inner")])).await?;
+    ctx.records("box", "thaw-outer").await?;
+    let lines = ctx.recorded("box").await?;
+    ensure!(!lines.contains(&"thaw-inner".to_owned()), "the inner one did not hang: {lines:?}");
+    ctx.shell("box", "touch log/loose").await?;
+    ctx.over("nightly").await?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze-outer", "freeze-inner", "thaw-outer", "thaw-inner"]);
+    Ok(())
+}
+
+/// Nothing can be created there any more; the pod stays long enough to be thawed.
+pub(crate) async fn what_is_frozen_in_a_namespace_that_is_deleted_is_thawed(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.create(&claim("data").build()).await?;
+    ctx.run_pod(ends_only_on_demand(recorder_on(&ctx, "data", "box")).build()).await?;
+    ctx.create_template("quiet", freezing()).await?;
+    let storage = ctx.silent_storage().await?;
+    let spec = with(of_data([by("quiet")]), json!({"volumeSnapshotClassName": storage.class}));
+    ctx.create_application_snapshot("nightly", spec).await?;
+    storage.asked_for("nightly").await?;
+    Api::<Namespace>::all(ctx.client()).delete(ctx.namespace(), &DeleteParams::default()).await?;
+    ctx.records("box", "thaw").await?;
+    let lines = ctx.recorded("box").await?;
+    let end = lines.iter().position(|line| line == "thaw").context("no thaw")?;
+    ensure!(lines[0] == "freeze" && lines[end..].iter().all(|line| line == "thaw"), "{lines:?}");
+    // That the namespace then goes is seen at the end of every scenario.
+    ctx.shell("box", "touch log/end").await.map(drop)
+}
