@@ -42,6 +42,8 @@ fn the_cut_of_the_one_that_was_meant_is_seen_and_marked() {
     let look = to_the_end(look.done());
     assert_eq!(look.outcome(), (Phase::Complete, Some(Consistency::Application), String::new()));
     assert_eq!(look.snapshots[0].consistency.as_deref(), Some("Application"));
+    let owner = &look.object.metadata.owner_references.as_ref().expect("it goes with what was marked")[0];
+    assert_eq!((owner.kind.as_str(), owner.name.as_str(), owner.uid.as_str()), ("VolumeSnapshot", "theirs", "u"));
     assert_eq!(look.decide(), Decision::default());
 }
 

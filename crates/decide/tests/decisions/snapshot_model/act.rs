@@ -5,7 +5,7 @@ use boathook_decide::{
     application_snapshot::Effect as OfSnapshot, execution_hook::Effect as OfHook,
     pod_notification::Effect as OfNotification,
 };
-use kube::ResourceExt;
+use kube::{ResourceExt, core::ObjectMeta};
 
 use super::{
     World,
@@ -64,6 +64,11 @@ impl World {
             OfSnapshot::AddFinalizer => hold(doing, THAW_FINALIZER, true),
             OfSnapshot::RemoveFinalizer => hold(doing, THAW_FINALIZER, false),
             OfSnapshot::WriteStatus(status) => write_status(doing, Status::Snapshot(status)),
+            OfSnapshot::Follow(first) => {
+                let ObjectMeta { name, resource_version: version, .. } = first.metadata;
+                let status = Status::Snapshot(Box::new(first.status.unwrap_or_default()));
+                Write::Status { key: (Kind::Snapshot, name.unwrap_or_default()), version, status }
+            }
             OfSnapshot::CreateHook(hook) => {
                 self.check_begun(doing);
                 Write::Create(Box::new(Object::Hook(*hook)))
@@ -76,6 +81,10 @@ impl World {
                 Write::Create(Box::new(Object::Volume(Volume { metadata, ..Volume::default() })))
             }
             OfSnapshot::DeleteSnapshot { name, uid } => Write::Delete { key: (Kind::Volume, name), uid: Some(uid) },
+            OfSnapshot::SetOwner(owner) => {
+                let version = doing.object.meta().resource_version.clone();
+                Write::Own { key: doing.object.key(), version, owner }
+            }
             OfSnapshot::MarkSnapshot { name, consistency, hooks: _ } => {
                 Write::Change { key: (Kind::Volume, name), change: Change::Mark(consistency.as_str()) }
             }
@@ -134,9 +143,9 @@ impl World {
         if who == Who::Agent && self.agent_is_cut_off {
             return Err(Failed);
         }
-        let own = matches!(write, Write::Status { .. } | Write::Hold { .. });
+        let own = matches!(write, Write::Status { .. } | Write::Hold { .. } | Write::Own { .. });
         let written = match &write {
-            Write::Status { key, .. } | Write::Hold { key, .. } => Some((key.clone(), false)),
+            Write::Status { key, .. } | Write::Hold { key, .. } | Write::Own { key, .. } => Some((key.clone(), false)),
             // To ask for the way back is part of it.
             Write::Change { key, .. } => Some((key.clone(), true)),
             // That an object goes when it is not needed any more belongs to neither phase.

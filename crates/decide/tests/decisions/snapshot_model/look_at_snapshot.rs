@@ -68,6 +68,7 @@ impl World {
             snapshots,
             refused: None,
             hooks,
+            others: self.others(snapshot).cloned().collect(),
             at_the_cut,
         };
         let decision = decide(&observed, self.clock(who));
@@ -83,19 +84,24 @@ impl World {
         known.or_else(|| self.server.get(&key).filter(|_| !over))
     }
 
+    /// Every other snapshot, as it is now.
+    fn others(&self, snapshot: &ApplicationSnapshot) -> impl Iterator<Item = &ApplicationSnapshot> {
+        self.server.now().values().filter_map(|object| match &**object {
+            Object::Snapshot(other) if other.metadata.uid != snapshot.metadata.uid => Some(other),
+            Object::Notification(_) | Object::Hook(_) | Object::Snapshot(_) | Object::Volume(_) => None,
+        })
+    }
+
     /// Another one that is under way, or came first; not from the watch.
     fn before(&self, snapshot: &ApplicationSnapshot) -> Option<String> {
         let order = |one: &ApplicationSnapshot| (one.metadata.creation_timestamp.clone(), one.metadata.name.clone());
-        let others = self.server.now().values().filter_map(|object| match &**object {
-            Object::Snapshot(other) if other.metadata.uid != snapshot.metadata.uid => Some(other),
-            Object::Notification(_) | Object::Hook(_) | Object::Snapshot(_) | Object::Volume(_) => None,
-        });
-        let mut before =
-            others.filter(|other| match other.status.as_ref().map(|status| status.phase).unwrap_or_default() {
+        let mut before = self.others(snapshot).filter(|other| {
+            match other.status.as_ref().map(|status| status.phase).unwrap_or_default() {
                 Phase::Pending => other.metadata.deletion_timestamp.is_none() && order(other) < order(snapshot),
                 Phase::Freezing | Phase::Cutting | Phase::Thawing => true,
                 Phase::Complete | Phase::Failed => false,
-            });
+            }
+        });
         before.next().and_then(|other| other.metadata.name.clone())
     }
 }
