@@ -53,7 +53,7 @@ pub(crate) async fn create<K: Written>(client: &Client, new: &K) -> Result<(), W
     }
 }
 
-/// Adds or removes a finalizer.
+/// Adds or removes a finalizer. Nothing holds what is gone.
 pub(crate) async fn hold<K: Written>(
     client: &Client,
     object: &K,
@@ -66,7 +66,10 @@ pub(crate) async fn hold<K: Written>(
         finalizers.push(finalizer.to_owned());
     }
     let what = if held { "hold" } else { "let go of" };
-    patch_metadata(client, object, what, json!({"finalizers": finalizers})).await
+    match patch_metadata(client, object, what, json!({"finalizers": finalizers})).await {
+        Err(error) if !held && error.class() == ErrorClass::NotFound => Ok(object.clone()),
+        answer => answer,
+    }
 }
 
 /// Adds an owner to those that it has.
