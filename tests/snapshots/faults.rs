@@ -82,7 +82,7 @@ async fn kill_at_every_write(
         watched.1.cut(Cut { of: "", at, fate });
         ctx.create_application_snapshot(&name, two_pods::snapshot(&name)).await?;
         undisturbed = tokio::select! {
-            () = watched.1.cut_made() => false,
+            made = watched.1.cut_made() => made.map(|()| false)?,
             ended = comes_to_a_good_end(ctx, &watched.1, &name) => ended.map(|()| true)?,
         };
         let writes = watched.1.writes();

@@ -3,11 +3,13 @@
 
 mod consistency;
 mod copies;
+mod cut_off;
 mod cutting;
 mod door;
 mod faults;
 mod freezing;
 mod hooks;
+mod leaders;
 mod outages;
 mod sharing;
 mod targets;
@@ -86,19 +88,23 @@ fn main() -> ExitCode {
         outages::a_pre_action_whose_reply_is_lost_is_taken_back,
         outages::a_snapshot_that_outlives_its_controller_is_consistent_only_without_an_expiry,
         outages::a_snapshot_deleted_while_the_controller_is_down_is_thawed,
+        leaders::a_leader_stopped_while_frozen_comes_back_and_freezes_nothing,
+        leaders::a_leader_stopped_between_two_hooks_comes_back_and_freezes_nothing,
         faults::killed_before_any_answer_every_promise_is_kept,
     ];
     let only_api_alone = alone![
+        cut_off::a_freeze_whose_answer_is_lost_is_taken_back,
         refused::with_boathook_down_plain_snapshots_are_taken_and_marked_ones_refused,
         faults::killed_before_any_write_arrives_every_promise_is_kept,
     ];
+    let only_agent_alone = alone![cut_off::what_is_frozen_when_the_api_server_goes_is_thawed_on_time];
     let suite = [
         Scenarios {
             executor: Executor::Api,
             common: both.clone(),
             alone: [both_alone.clone(), only_api_alone].concat(),
         },
-        Scenarios { executor: Executor::Agent, common: both, alone: both_alone },
+        Scenarios { executor: Executor::Agent, common: both, alone: [both_alone, only_agent_alone].concat() },
     ];
     phases::main(Path::new(env!("CARGO_BIN_EXE_lantern")), &suite)
 }

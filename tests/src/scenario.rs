@@ -31,7 +31,7 @@ use crate::{
 pub const DEFAULT_THREADS: usize = 8;
 
 /// Past the sum of the waits of any scenario: it stops one that waits without a deadline of its own.
-const SCENARIO_DEADLINE: Duration = Duration::from_secs(900);
+const SCENARIO_DEADLINE: Duration = Duration::from_secs(3600);
 
 /// One scenario. Made by [`scenarios!`](crate::scenarios), which takes the name from the function.
 #[derive(Clone, Copy)]

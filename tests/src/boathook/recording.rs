@@ -36,11 +36,15 @@ pub fn freezer(pod: PodBuilder) -> PodBuilder {
 
 /// The same, each line with the time at which it was written, by the container's own clock.
 pub fn timed_freezer(pod: PodBuilder) -> PodBuilder {
-    let record = |word: &str| format!("read now rest < /proc/uptime; echo {word} $now >> log/lines");
-    pod.notifier("main", "freeze", &record("freeze")).notifier("main", "thaw", &record("thaw"))
+    pod.notifier("main", "freeze", &timed_record("freeze")).notifier("main", "thaw", &timed_record("thaw"))
 }
 
-/// When the freeze and the first thaw were, of what a [`timed_freezer`] recorded.
+/// A shell's command that records this word, and when that was by the container's own clock.
+pub fn timed_record(word: &str) -> String {
+    format!("read now rest < /proc/uptime; echo {word} $now >> log/lines")
+}
+
+/// When the freeze and the first thaw were, of what was recorded with their times.
 pub fn freezes_at(lines: &[String]) -> Result<(Duration, Duration)> {
     let at = |word: &str| {
         let mut times = lines.iter().filter_map(|line| line.strip_prefix(word)?.trim().parse().ok());

@@ -9,7 +9,7 @@ mod book;
 use std::{
     convert::Infallible,
     net::Ipv4Addr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -43,7 +43,8 @@ const LARGEST_REQUEST: usize = 8 << 20;
 /// Passes on while it lives; dropped, it cuts every connection.
 pub struct ApiProxy {
     desk: Desk,
-    _connections: JoinSet<()>,
+    port: u16,
+    connections: JoinSet<()>,
 }
 
 #[derive(Clone)]
@@ -56,18 +57,30 @@ struct Desk {
 impl ApiProxy {
     /// Opens one to the API server of this config, and leads the kubeconfig through it.
     pub(super) async fn to(mut config: Config, kubeconfig: &mut Kubeconfig) -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("failed to bind the proxy")?;
-        let server = format!("http://{}", listener.local_addr()?);
-        for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
-            cluster.server = Some(server.clone());
-        }
         // Whoever asks says itself who it is.
         config.auth_info = AuthInfo::default();
         let upstream = Client::try_from(config).context("failed to make a client for the proxy")?;
         let desk = Desk { upstream, book: Arc::default(), streams: Arc::default() };
-        let mut connections = JoinSet::new();
-        connections.spawn(serve(listener, desk.clone()));
-        Ok(Self { desk, _connections: connections })
+        let mut proxy = Self { desk, port: 0, connections: JoinSet::new() };
+        proxy.open().await?;
+        for cluster in kubeconfig.clusters.iter_mut().filter_map(|named| named.cluster.as_mut()) {
+            cluster.server = Some(format!("http://127.0.0.1:{}", proxy.port));
+        }
+        Ok(proxy)
+    }
+
+    /// From now on the API server cannot be reached: every connection is cut, and new ones are refused.
+    pub async fn close(&mut self) {
+        self.connections.shutdown().await;
+        let streams = std::mem::take(&mut *self.desk.streams());
+        { streams }.shutdown().await;
+    }
+
+    pub async fn open(&mut self) -> Result<()> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).await.context("failed to bind the proxy")?;
+        self.port = listener.local_addr()?.port();
+        self.connections.spawn(serve(listener, self.desk.clone()));
+        Ok(())
     }
 
     /// Counts from here on, and stands in the way of this one.
@@ -92,8 +105,9 @@ impl ApiProxy {
     }
 
     /// Waits until the chosen write has come as far as it was to.
-    pub async fn cut_made(&self) {
-        self.in_the_book(|book| book.cut_made).await;
+    pub async fn cut_made(&self) -> Result<()> {
+        let made = tokio::time::timeout(DEADLINE, self.desk.in_the_book(|book| book.cut_made)).await;
+        made.with_context(|| format!("the chosen write was not made: {:#?}", self.writes()))
     }
 
     /// Lets the chosen write arrive.
@@ -108,10 +122,6 @@ impl ApiProxy {
         let waited = tokio::time::timeout(DEADLINE, quiet).await;
         ensure!(waited.is_ok(), "it writes and writes: {:#?}", self.writes());
         Ok(())
-    }
-
-    async fn in_the_book(&self, holds: impl FnMut(&Book) -> bool) {
-        self.desk.in_the_book(holds).await;
     }
 }
 
@@ -165,10 +175,14 @@ impl Desk {
                 lost = std::mem::take(&mut book.lose_next_stream);
                 false
             });
-            // Nothing panics while holding it but for want of memory.
-            self.streams.lock().unwrap_or_else(PoisonError::into_inner).spawn(carry(near, far, lost));
+            self.streams().spawn(carry(near, far, lost));
         }
         Ok(answer)
+    }
+
+    fn streams(&self) -> MutexGuard<'_, JoinSet<()>> {
+        // Nothing panics while holding it but for want of memory.
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn in_the_book(&self, holds: impl FnMut(&Book) -> bool) {
