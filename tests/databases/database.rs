@@ -35,7 +35,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Each snapshot, restored and started, has all that was committed before it, none of it half.
+    /// Each of its snapshots, restored and started, has all that was committed before it, none of it half.
     pub(crate) async fn is_whole_in_every_snapshot(&self, ctx: &Ctx) -> Result<()> {
         self.start(ctx).await?;
         load::begin(ctx, self).await?;
@@ -52,22 +52,25 @@ impl Database {
         Ok(())
     }
 
-    /// The session ends while the storage has not yet cut: that fails the snapshot, and whoever waited goes on.
-    pub(crate) async fn fails_when_its_session_is_lost(&self, ctx: &Ctx) -> Result<()> {
+    /// Started, written to, and held by the hook of the snapshot `lost`, which the storage does not cut.
+    pub(crate) async fn hold(&self, ctx: &Ctx) -> Result<()> {
         self.start(ctx).await?;
         load::begin(ctx, self).await?;
         let storage = ctx.silent_storage().await?;
         let spec = with(self.snapshot(), json!({"volumeSnapshotClassName": storage.class}));
         ctx.create_application_snapshot("lost", spec).await?;
-        storage.asked_for("lost").await?;
+        storage.asked_for("lost").await.map(drop)
+    }
+
+    /// The session of the hook ends in the server: that fails the snapshot, and whoever waited goes on.
+    pub(crate) async fn lose(&self, ctx: &Ctx) -> Result<()> {
         shell(ctx, self.name, self.end_session).await?;
         failed_for(&ctx.over("lost").await?, reason::SESSION_LOST)?;
         ctx.gone::<VolumeSnapshot>("lost").await?;
-        let noted = load::noted(ctx, self).await?;
-        load::goes_on(ctx, self, &noted).await
+        load::goes_on(ctx, self).await
     }
 
-    pub(crate) async fn start(&self, ctx: &Ctx) -> Result<()> {
+    async fn start(&self, ctx: &Ctx) -> Result<()> {
         let Self { name, user, .. } = self;
         recipe::create(ctx, &recipe::run_as(recipe::file(&format!("{name}.yaml"))?, user)?).await?;
         recipe::create(ctx, recipe::file(&format!("{name}-hook.yaml"))?).await?;
@@ -85,7 +88,7 @@ impl Database {
     }
 
     /// A snapshot of its claim, with the hook of its recipe.
-    pub(crate) fn snapshot(&self) -> Value {
+    fn snapshot(&self) -> Value {
         let claim = format!("{}-data", self.name);
         json!({"source": {"persistentVolumeClaimName": claim}, "executionHookInfos": [by(self.name)]})
     }

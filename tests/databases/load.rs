@@ -10,7 +10,7 @@ use boathook_tests::{Ctx, DEADLINE, exec::exec, poll::Look};
 use crate::database::{Database, shell};
 
 /// They write at the same time.
-const WRITERS: [&str; 2] = ["1", "2"];
+pub(crate) const WRITERS: [&str; 2] = ["1", "2"];
 
 const TABLES: &str = "\
 CREATE TABLE entries (writer INT, n INT, body TEXT, digest CHAR(32), PRIMARY KEY (writer, n));
@@ -47,7 +47,7 @@ pub(crate) async fn begin(ctx: &Ctx, database: &Database) -> Result<()> {
         let command = ["sh", "-c", detached, "sh", WRITER, writer, database.client];
         exec(command).in_pod(ctx, database.name).await?.success()?;
     }
-    goes_on(ctx, database, &vec![0; WRITERS.len()]).await
+    goes_on(ctx, database).await
 }
 
 pub(crate) async fn noted(ctx: &Ctx, database: &Database) -> Result<Noted> {
@@ -61,12 +61,12 @@ pub(crate) async fn noted(ctx: &Ctx, database: &Database) -> Result<Noted> {
     Ok(noted)
 }
 
-/// Waits until every writer has committed more than this.
-pub(crate) async fn goes_on(ctx: &Ctx, database: &Database, since: &Noted) -> Result<()> {
+/// Waits until every writer has committed more than it has now.
+pub(crate) async fn goes_on(ctx: &Ctx, database: &Database) -> Result<()> {
+    let since = noted(ctx, database).await?;
     ctx.poll_until(DEADLINE, &format!("the writers of {} go on", database.name), async || {
         let now = noted(ctx, database).await?;
-        let more = now.iter().zip(since).all(|(now, since)| now > since);
-        if more {
+        if now.iter().zip(&since).all(|(now, since)| now > since) {
             return Ok(Look::Done(()));
         }
         let failed = shell(ctx, database.name, "cat /tmp/failed-*").await?;

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use boathook_api::pod_notification::Executor;
-use boathook_tests::Ctx;
+use boathook_tests::{Ctx, DEADLINE, poll::Look};
 
-use crate::database::Database;
+use crate::{database::Database, load};
 
 const MARIADB: Database = Database {
     name: "mariadb",
@@ -25,5 +25,18 @@ pub(crate) async fn a_lock_of_mariadb_that_is_lost_before_the_cut_fails_the_snap
     ctx: Ctx,
     _: Executor,
 ) -> Result<()> {
-    MARIADB.fails_when_its_session_is_lost(&ctx).await
+    MARIADB.hold(&ctx).await?;
+    every_writer_waits(&ctx).await?;
+    MARIADB.lose(&ctx).await
+}
+
+async fn every_writer_waits(ctx: &Ctx) -> Result<()> {
+    let waiting =
+        "SELECT COUNT(*) FROM information_schema.processlist WHERE db = 'harbour' AND state LIKE 'Waiting%lock'";
+    ctx.poll_until(DEADLINE, "every writer waits for the lock", async || {
+        let waiting = MARIADB.ask(ctx, MARIADB.name, waiting).await?;
+        let all = waiting.trim() == load::WRITERS.len().to_string();
+        Ok(if all { Look::Done(()) } else { Look::NotYet(format!("{waiting} of them")) })
+    })
+    .await
 }

@@ -50,6 +50,12 @@ async fn the_page_on_notifications_is_true() {
     follow("docs/notifications.md", &read("docs/notifications.md")).await;
 }
 
+/// It needs the databases' packages too.
+#[tokio::test]
+async fn the_page_on_databases_is_true() {
+    follow("docs/databases.md", &read("docs/databases.md")).await;
+}
+
 /// Its other sections are about cargo, and the machine that they run on.
 #[tokio::test]
 async fn the_readmes_section_on_notifications_is_true() {
