@@ -24,6 +24,10 @@ pub(crate) struct Hook {
     pub(crate) name: String,
     pub(crate) policy: HookPolicy,
     pub(crate) expiration_seconds: Option<i32>,
+    /// The session of its PreAction is held until the thaw.
+    pub(crate) holds_session: bool,
+    /// Something takes its PreAction back.
+    pub(crate) thaws: bool,
     pub(crate) containers: Vec<Container>,
     /// How many pods are selected; with ExecuteOnce it runs in one of them.
     pub(crate) selected_pods: usize,
@@ -67,9 +71,18 @@ impl Hook {
                 });
             }
         }
-        let RecordedHook { policy, pre_action: _, post_action: _, expiration_seconds } = recorded;
-        let selected_pods = surroundings.pods.len();
-        Ok(Self { name, policy, expiration_seconds, containers, selected_pods, spec: spec.clone() })
+        let RecordedHook { policy, pre_action, post_action, expiration_seconds } = recorded;
+        let holds_session = pre_action.holds();
+        Ok(Self {
+            name,
+            policy,
+            expiration_seconds,
+            holds_session,
+            thaws: holds_session || post_action.is_some(),
+            containers,
+            selected_pods: surroundings.pods.len(),
+            spec: spec.clone(),
+        })
     }
 
     /// The longest that its freeze may take.

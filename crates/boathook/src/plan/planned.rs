@@ -65,8 +65,9 @@ pub(super) async fn of_template(place: &Place<'_>, object: &ExecutionHookTemplat
         layout.reasons.extend(wrong.map(|wrong| format!("{field}: {wrong}")));
     }
     if !used {
-        let has_post_action = spec.post_action.is_some();
-        layout.risks = risks::of_actions(&object.name_any(), has_post_action, spec.expiration_seconds);
+        let holds = spec.pre_action.holds();
+        let thaws = holds || spec.post_action.is_some();
+        layout.risks = risks::of_actions(&object.name_any(), thaws, holds, spec.expiration_seconds);
     }
     let mut planned = finished(place, object, layout, &[]).await?;
     planned.template = Some(Template {

@@ -10,31 +10,35 @@ use crate::output::{duration::shown, plain::count};
 /// The risks of hooks that freeze in this order; of a snapshot, with the time that its cut may take.
 pub(super) fn risks(hooks: &[Hook], cut_timeout: Option<Duration>) -> Vec<String> {
     let each = hooks.iter().enumerate().flat_map(|(place, hook)| {
-        let of = of_actions(&hook.name, has_post_action(hook), hook.expiration_seconds);
+        let of = of_actions(&hook.name, hook.thaws, hook.holds_session, hook.expiration_seconds);
         of.into_iter().chain(too_short(hook, &hooks[place..], cut_timeout)).chain(one_of_many(hook))
     });
     each.collect()
 }
 
 /// The risks of a pair of actions, wherever it runs.
-pub(super) fn of_actions(name: &str, has_post_action: bool, expiration_seconds: Option<i32>) -> Vec<String> {
-    match (has_post_action, expiration_seconds) {
-        (false, _) => vec![format!("`{name}` has no postAction: nothing takes its PreAction back")],
-        (true, None) => vec![format!(
+pub(super) fn of_actions(name: &str, thaws: bool, holds_session: bool, expiration_seconds: Option<i32>) -> Vec<String> {
+    let mut risks = Vec::new();
+    match (thaws, expiration_seconds) {
+        (false, _) => risks.push(format!("`{name}` has no postAction: nothing takes its PreAction back")),
+        (true, None) => risks.push(format!(
             "`{name}` has no expirationSeconds: what it freezes stays so until somebody asks for the thaw"
-        )],
-        (true, Some(_)) => vec![],
+        )),
+        (true, Some(_)) => {}
     }
-}
-
-fn has_post_action(hook: &Hook) -> bool {
-    hook.containers.iter().any(|container| container.post_action.is_some())
+    if holds_session {
+        risks.push(format!(
+            "`{name}` holds its session: its command must end when its input does, or nothing thaws it when who runs \
+             it dies"
+        ));
+    }
+    risks
 }
 
 /// A hook's time begins with its own PreAction, and must not be over before the later hooks have frozen and the cut is seen.
 fn too_short(hook: &Hook, from_here: &[Hook], cut_timeout: Option<Duration>) -> Option<String> {
     let seconds = u64::try_from(hook.expiration_seconds?).unwrap_or_default();
-    if !has_post_action(hook) {
+    if !hook.thaws {
         return None;
     }
     let freezes: Duration = from_here.iter().map(Hook::freeze_timeout).sum();
@@ -88,6 +92,16 @@ mod tests {
         for (hooks, word, number) in [
             (vec![planned("a", json!({}), 1)], "no expirationSeconds", 1),
             (vec![planned("a", json!({"postAction": null}), 1)], "no postAction", 1),
+            (
+                vec![planned(
+                    "a",
+                    json!({"preAction": {"exec": {"command": ["a"], "hold": true}}, "postAction": null,
+                        "expirationSeconds": 80}),
+                    1,
+                )],
+                "holds its session",
+                1,
+            ),
             (
                 vec![safe.clone(), safe.clone(), safe.clone()],
                 "`a` thaws 1m20s after its first PreAction, but freeze and cut may take 1m30s",

@@ -88,16 +88,18 @@ fn rows(layout: &Layout) -> Vec<Vec<String>> {
         });
         rows.extend(of_step(next(), "cut", NOTHING, cuts.collect()));
     }
-    for hook in layout.hooks.iter().rev().filter(|hook| thaws(hook)) {
-        let text = |container: &Container| container.post_action.as_ref().map(Step::text).unwrap_or_default();
-        let thawed = hook.containers.iter().map(|container| (place(container), text(container)));
+    for hook in layout.hooks.iter().rev().filter(|hook| hook.thaws) {
+        let thawed = hook.containers.iter().map(|container| (place(container), thaw_text(hook, container)));
         rows.extend(of_step(next(), "thaw", &hook.name, thawed.collect()));
     }
     rows
 }
 
-fn thaws(hook: &Hook) -> bool {
-    hook.containers.iter().any(|container| container.post_action.is_some())
+/// A session that is held is released first.
+fn thaw_text(hook: &Hook, container: &Container) -> String {
+    let release = hook.holds_session.then(|| "release the session".to_owned());
+    let texts: Vec<_> = release.into_iter().chain(container.post_action.as_ref().map(Step::text)).collect();
+    texts.join(", then ")
 }
 
 /// All of one step is done at once: it has one number, and what is the same is said once.
