@@ -1,5 +1,7 @@
 //! A process carries out what it decided, one effect at a time, as the controllers' `act` do.
 
+use std::rc::Rc;
+
 use boathook_api::words::{THAW_FINALIZER, UNDO_FINALIZER};
 use boathook_decide::{
     application_snapshot::Effect as OfSnapshot, execution_hook::Effect as OfHook,
@@ -67,7 +69,12 @@ impl World {
             OfSnapshot::Follow(first) => {
                 let ObjectMeta { name, resource_version: version, .. } = first.metadata;
                 let status = Status::Snapshot(Box::new(first.status.unwrap_or_default()));
-                Write::Status { key: (Kind::Snapshot, name.unwrap_or_default()), version, status }
+                let write = Write::Status { key: (Kind::Snapshot, name.unwrap_or_default()), version, status };
+                // It is of another object than the one that is looked at.
+                let looked_at = Rc::clone(&doing.object);
+                let outcome = self.write(who, doing, write, fate);
+                doing.object = looked_at;
+                return outcome;
             }
             OfSnapshot::CreateHook(hook) => {
                 self.check_begun(doing);
