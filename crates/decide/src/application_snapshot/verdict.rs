@@ -88,14 +88,15 @@ fn still_held<'a>(
     Ok(())
 }
 
-/// The time of what a controller froze ends by that controller's clock. An agent has one of its own, and it too began
-/// to count after the hook was accepted.
+/// The time of what a controller froze ends by that controller's clock, and a session that it holds ends with it. An
+/// agent has a clock of its own, and it too began to count after the hook was accepted.
 fn by_whom(child: &PodNotification, identity: &str) -> Result<(), Trouble> {
     let expires = child.spec.undo.as_ref().is_some_and(|undo| undo.after_seconds.is_some());
+    let lasts = !expires && !child.spec.holds();
     let status = child.status.as_ref();
     let by_agent = status.is_some_and(|status| status.executor == Some(Executor::Agent));
     let by_this_one = status.and_then(|status| status.claim.as_ref()).is_some_and(|claim| claim.holder == identity);
-    match by_agent || by_this_one || !expires {
+    match by_agent || by_this_one || lasts {
         true => Ok(()),
         false => Err(trouble(reason::CONTROLLER_CHANGED, ANOTHER_BEGAN)),
     }

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::{Look, said, snapshot, user};
-use crate::execution_hook::{at, children};
+use crate::execution_hook::{ME, at, children};
 
 /// Cut, and it is called no more than `Crash`, for this reason.
 #[track_caller]
@@ -166,4 +166,23 @@ fn without_hooks_it_is_a_crash() {
     look.snapshots = vec![snapshot("snap")];
     look.snapshots[0].cut = true;
     assert_crash(look, "NoHooks");
+}
+
+#[test]
+fn a_session_that_another_controller_held_makes_it_a_crash_though_it_never_expires() {
+    let cut_by = |identity: &'static str| {
+        let mut look = Look::at_freezing(json!({}));
+        look.expiration = None;
+        look.freeze_last();
+        let mut look = look.done();
+        look.freeze_last();
+        let mut look = look.done();
+        let hold = json!({"exec": {"command": ["freeze"], "hold": true}, "timeoutSeconds": 10});
+        look.notifications[1].spec.action = Some(serde_json::from_value(hold).expect("it is an action"));
+        (look.snapshots[0].cut, look.identity) = (true, identity);
+        look
+    };
+    assert_crash(cut_by("the next"), "ControllerChanged");
+    let look = cut_by(ME).done();
+    assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
 }

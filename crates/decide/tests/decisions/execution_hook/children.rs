@@ -29,19 +29,7 @@ fn say(child: &mut PodNotification, kind: &str, truth: &str, reason: &str, messa
 
 /// Armed and claimed, by a process, at this second.
 pub(crate) fn claim(child: &mut PodNotification, holder: &str, now: i64) {
-    let undo = child.spec.undo.as_ref().and_then(|undo| undo.action.clone());
-    let undo = undo.map(|action| UndoStatus {
-        action: Some(action),
-        release_seconds: None,
-        container_id: None,
-        start_time: None,
-        complete_time: None,
-        succeeded: None,
-        error: None,
-        attempts: None,
-        exit_code: None,
-        output: None,
-    });
+    let undo = child.spec.undo.as_ref().map(|undo| UndoStatus { action: undo.action.clone(), ..UndoStatus::default() });
     let containers = child.spec.containers.clone().unwrap_or_default();
     let status = child.status.get_or_insert_default();
     status.executor = Some(Executor::Api);

@@ -64,6 +64,12 @@ impl World {
             OfSnapshot::AddFinalizer => hold(doing, THAW_FINALIZER, true),
             OfSnapshot::RemoveFinalizer => hold(doing, THAW_FINALIZER, false),
             OfSnapshot::WriteStatus(status) => write_status(doing, Status::Snapshot(status)),
+            OfSnapshot::Follow(first) => {
+                let first = Object::Snapshot(*first);
+                let (key, version) = (first.key(), first.meta().resource_version.clone());
+                let Object::Snapshot(first) = first else { return Ok(()) };
+                Write::Status { key, version, status: Status::Snapshot(Box::new(first.status.unwrap_or_default())) }
+            }
             OfSnapshot::CreateHook(hook) => {
                 self.check_begun(doing);
                 Write::Create(Box::new(Object::Hook(*hook)))
@@ -76,6 +82,10 @@ impl World {
                 Write::Create(Box::new(Object::Volume(Volume { metadata, ..Volume::default() })))
             }
             OfSnapshot::DeleteSnapshot { name, uid } => Write::Delete { key: (Kind::Volume, name), uid: Some(uid) },
+            OfSnapshot::SetOwner(owner) => {
+                let version = doing.object.meta().resource_version.clone();
+                Write::Own { key: doing.object.key(), version, owner }
+            }
             OfSnapshot::MarkSnapshot { name, consistency, hooks: _ } => {
                 Write::Change { key: (Kind::Volume, name), change: Change::Mark(consistency.as_str()) }
             }
@@ -134,9 +144,12 @@ impl World {
         if who == Who::Agent && self.agent_is_cut_off {
             return Err(Failed);
         }
-        let own = matches!(write, Write::Status { .. } | Write::Hold { .. });
+        let own = match &write {
+            Write::Status { key, .. } | Write::Hold { key, .. } | Write::Own { key, .. } => *key == doing.object.key(),
+            Write::Change { .. } | Write::Delete { .. } | Write::Create(_) => false,
+        };
         let written = match &write {
-            Write::Status { key, .. } | Write::Hold { key, .. } => Some((key.clone(), false)),
+            Write::Status { key, .. } | Write::Hold { key, .. } | Write::Own { key, .. } => Some((key.clone(), false)),
             // To ask for the way back is part of it.
             Write::Change { key, .. } => Some((key.clone(), true)),
             // That an object goes when it is not needed any more belongs to neither phase.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, rc::Rc};
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 
 use super::objects::{Change, Key, Kind, Object, Status};
 use crate::model::api_server::{Failed, Fate};
@@ -30,6 +30,11 @@ pub(crate) enum Write {
         version: Option<String>,
         finalizer: &'static str,
         held: bool,
+    },
+    Own {
+        key: Key,
+        version: Option<String>,
+        owner: Box<OwnerReference>,
     },
     /// One that is there already is as good.
     Create(Box<Object>),
@@ -148,6 +153,11 @@ impl Server {
                 let finalizers = object.meta_mut().finalizers.get_or_insert_default();
                 finalizers.retain(|one| one != finalizer);
                 finalizers.extend(held.then(|| finalizer.to_owned()));
+                Ok(self.store(&key, Some(object)))
+            }
+            Write::Own { key, version, owner } => {
+                let mut object = checked(self.get(&key), &version)?;
+                object.meta_mut().owner_references.get_or_insert_default().push(*owner);
                 Ok(self.store(&key, Some(object)))
             }
             Write::Create(mut object) => {

@@ -36,9 +36,10 @@ impl World {
             let expires = after.map(|after| self.now + SignedDuration::from_secs(after.into()));
             self.process(who).ledger.insert(name.clone(), Record { pod: pod.clone(), expires });
         }
-        let twice = self.pods.handlers.iter().any(|handler| handler.child == name);
+        let uid = object.uid().unwrap_or_default();
+        let twice = self.pods.handlers.iter().any(|handler| handler.child_uid == uid);
         assert!(!twice, "I10: the handler of `{name}` ran twice");
-        let place = self.pods.handler_starts(&name, &pod);
+        let place = self.pods.handler_starts((&name, &uid), &pod);
         let run = self.running(who, pod, place);
         let child = self.process(who).child(&name);
         child.handlers.extend(place);

@@ -6,7 +6,7 @@ use boathook_api::{ExecutionHook, PodNotification, words::condition};
 use boathook_decide::{
     Leadership,
     execution_hook::{self, Surroundings, child_name, is_accepted, is_settled, pinned_pods},
-    pod_notification::{self, Me, Role, SeenPod, decide_gone, needs_pod},
+    pod_notification::{self, Me, Role, SeenPod, Sessions, decide_gone, needs_pod},
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -145,6 +145,7 @@ impl World {
             pod,
             run,
             undo,
+            sessions: Sessions::default(),
             expires,
             room: true,
             author_checked: true,

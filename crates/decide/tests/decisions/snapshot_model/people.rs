@@ -126,14 +126,15 @@ impl World {
 
     fn lose_session(&mut self, which: usize) {
         let Some(key) = self.pick(Kind::Notification, which) else { return };
-        self.pods.session_ends(&key.1);
         let now = self.now;
+        let mut ends = false;
         self.server.person_changes(&key, |object| {
             let Object::Notification(object) = object else { return };
             let open = object.spec.undo.is_some() && !is_closed(object);
             let Some(status) = object.status.as_mut().filter(|status| open && status.state == State::Succeeded) else {
                 return;
             };
+            ends = true;
             status.conditions.retain(|one| one.type_ != condition::HELD);
             status.conditions.push(Condition {
                 type_: condition::HELD.to_owned(),
@@ -144,5 +145,8 @@ impl World {
                 last_transition_time: Time(now),
             });
         });
+        if ends {
+            self.pods.session_ends(&key.1);
+        }
     }
 }

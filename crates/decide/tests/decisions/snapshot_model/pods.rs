@@ -31,6 +31,7 @@ pub(crate) struct Pod {
 #[derive(Debug)]
 pub(crate) struct Handler {
     pub(crate) child: String,
+    pub(crate) child_uid: String,
     pub(crate) pod: String,
     container_id: String,
     started: usize,
@@ -142,10 +143,11 @@ impl Pods {
         running.map(|pod| (pod.uid.clone(), CONTAINER.to_owned(), pod.container_id())).collect()
     }
 
-    pub(crate) fn handler_starts(&mut self, child: &str, uid: &str) -> Option<usize> {
+    pub(crate) fn handler_starts(&mut self, (child, child_uid): (&str, &str), uid: &str) -> Option<usize> {
         let started = self.next();
         let (pod, container_id) = self.get(uid).map(|pod| (pod.uid.clone(), pod.container_id()))?;
-        self.handlers.push(Handler { child: child.to_owned(), pod, container_id, started, ended: None });
+        let (child, child_uid) = (child.to_owned(), child_uid.to_owned());
+        self.handlers.push(Handler { child, child_uid, pod, container_id, started, ended: None });
         Some(self.handlers.len() - 1)
     }
 
