@@ -101,9 +101,11 @@ impl Place<'_> {
         object.metadata.creation_timestamp = Some(Time(now));
         let mut layout = Layout::default();
         let claims = self.claims(&object, &mut layout).await?;
-        if let Some(other) = before(self.client, self.namespace, &object, &claims).await? {
+        if let Some(other) = before(self.client, self.namespace, &object, &claims).await?.first() {
             layout.risks.push(format!(
-                "ApplicationSnapshot `{other}` is under way with the same claim: this one would come after it"
+                "ApplicationSnapshot `{}` is under way with the same claim: this one would share its freeze, if it has \
+                 the same hooks, or come after it",
+                other.name_any()
             ));
         }
         let missing_templates = self.missing_templates(&object).await?;
@@ -197,12 +199,14 @@ fn decided(
         snapshots,
         refused: None,
         hooks: vec![],
+        others: vec![],
         at_the_cut: None,
     };
     let written = decide(&observed, now).effects.into_iter().find_map(|effect| match effect {
         Effect::WriteStatus(status) => Some(*status),
         Effect::AddFinalizer
         | Effect::RemoveFinalizer
+        | Effect::Follow(_)
         | Effect::CreateHook(_)
         | Effect::ThawHook(_)
         | Effect::DeleteHook { .. }

@@ -82,7 +82,7 @@ fn one_that_comes_when_everything_is_thawed_is_called_a_crash_and_kept() {
     look.now = 90;
     let mut look = to_the_end(look.done());
     look.snapshots.push(snapshot("theirs"));
-    assert_eq!(deeds(&look.decide()), ["mark theirs Crash", "go with theirs u"]);
+    assert_eq!(deeds(&look.decide()), ["mark theirs Crash", "belong to theirs"]);
     let mut look = look.done();
     look.snapshots[0].cut = true;
     assert_eq!(look.decide(), Decision::default());
@@ -101,7 +101,7 @@ fn what_was_done_for_a_snapshot_that_was_seen_goes_with_it() {
     assert_eq!(look.object.owner_references().len(), 1);
     assert_eq!(look.decide(), Decision::default());
     look.object.owner_references_mut().clear();
-    assert_eq!(deeds(&look.decide()), ["go with theirs u"]);
+    assert_eq!(deeds(&look.decide()), ["belong to theirs"]);
     assert_eq!(look.deleted().decide(), Decision::default(), "it goes anyway");
 }
 

@@ -222,7 +222,7 @@ fn deeds(decision: &Decision) -> Vec<String> {
         Effect::DeleteHook { .. } => "delete hook".to_owned(),
         Effect::CreateSnapshot(snapshot) => format!("cut {}", snapshot.name_any()),
         Effect::DeleteSnapshot { name, .. } => format!("delete {name}"),
-        Effect::SetOwner(owner) => format!("go with {} {}", owner.name, owner.uid),
+        Effect::SetOwner(owner) => format!("belong to {}", owner.name),
         Effect::MarkSnapshot { name, consistency, .. } => format!("mark {name} {consistency:?}"),
     };
     decision.effects.iter().map(deed).collect()

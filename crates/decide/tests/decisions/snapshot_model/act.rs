@@ -1,13 +1,11 @@
 //! A process carries out what it decided, one effect at a time, as the controllers' `act` do.
 
-use std::rc::Rc;
-
 use boathook_api::words::{THAW_FINALIZER, UNDO_FINALIZER};
 use boathook_decide::{
     application_snapshot::Effect as OfSnapshot, execution_hook::Effect as OfHook,
     pod_notification::Effect as OfNotification,
 };
-use kube::{ResourceExt, core::ObjectMeta};
+use kube::ResourceExt;
 
 use super::{
     World,
@@ -67,14 +65,10 @@ impl World {
             OfSnapshot::RemoveFinalizer => hold(doing, THAW_FINALIZER, false),
             OfSnapshot::WriteStatus(status) => write_status(doing, Status::Snapshot(status)),
             OfSnapshot::Follow(first) => {
-                let ObjectMeta { name, resource_version: version, .. } = first.metadata;
-                let status = Status::Snapshot(Box::new(first.status.unwrap_or_default()));
-                let write = Write::Status { key: (Kind::Snapshot, name.unwrap_or_default()), version, status };
-                // It is of another object than the one that is looked at.
-                let looked_at = Rc::clone(&doing.object);
-                let outcome = self.write(who, doing, write, fate);
-                doing.object = looked_at;
-                return outcome;
+                let first = Object::Snapshot(*first);
+                let (key, version) = (first.key(), first.meta().resource_version.clone());
+                let Object::Snapshot(first) = first else { return Ok(()) };
+                Write::Status { key, version, status: Status::Snapshot(Box::new(first.status.unwrap_or_default())) }
             }
             OfSnapshot::CreateHook(hook) => {
                 self.check_begun(doing);
@@ -150,7 +144,10 @@ impl World {
         if who == Who::Agent && self.agent_is_cut_off {
             return Err(Failed);
         }
-        let own = matches!(write, Write::Status { .. } | Write::Hold { .. } | Write::Own { .. });
+        let own = match &write {
+            Write::Status { key, .. } | Write::Hold { key, .. } | Write::Own { key, .. } => *key == doing.object.key(),
+            Write::Change { .. } | Write::Delete { .. } | Write::Create(_) => false,
+        };
         let written = match &write {
             Write::Status { key, .. } | Write::Hold { key, .. } | Write::Own { key, .. } => Some((key.clone(), false)),
             // To ask for the way back is part of it.

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use boathook_api::{
     ApplicationSnapshot, ExecutionHook,
-    application_snapshot::Phase,
+    application_snapshot::{ApplicationSnapshotStatus, Phase},
     words::{APPLICATION_SNAPSHOT_UID, CONSISTENCY},
 };
 use boathook_decide::{
@@ -42,14 +42,19 @@ impl World {
         let all_cut = status.phase == Phase::Cutting
             && snapshots.len() == names.len()
             && snapshots.iter().all(|one| one.cut && one.ours);
-        let live = if all_cut { Sight::CLEAR } else { sight };
+        let others = match status.phase {
+            Phase::Pending => self.before(snapshot),
+            _ => self.sharers(&status, all_cut),
+        };
+        let is_to_be_judged = all_cut && status.consistency.is_none();
+        let live = if is_to_be_judged { Sight::CLEAR } else { sight };
         let hooks: Vec<_> = status
             .execution_hook_names
             .iter()
             .filter_map(|name| self.watched_or_live(who, Kind::Hook, name, live, over))
             .filter_map(|hook| self::hook(&hook))
             .collect();
-        let at_the_cut = all_cut.then(|| AtTheCut {
+        let at_the_cut = is_to_be_judged.then(|| AtTheCut {
             notifications: self.server.now().values().filter_map(|object| notification(Some(object))).collect(),
             containers: self.pods.containers(),
             claims: vec![self.pods.claim()],
@@ -57,7 +62,7 @@ impl World {
         let surroundings = (status.phase == Phase::Pending).then(|| Surroundings {
             claims: vec![self.pods.claim()],
             missing_templates: vec![],
-            before: self.before(snapshot),
+            before: others.first().and_then(|other| other.metadata.name.clone()),
         });
         let identity = self.processes[who as usize].identity(who);
         let observed = Observed {
@@ -68,7 +73,7 @@ impl World {
             snapshots,
             refused: None,
             hooks,
-            others: self.others(snapshot).cloned().collect(),
+            others,
             at_the_cut,
         };
         let decision = decide(&observed, self.clock(who));
@@ -84,25 +89,26 @@ impl World {
         known.or_else(|| self.server.get(&key).filter(|_| !over))
     }
 
-    /// Every other snapshot, as it is now.
-    fn others(&self, snapshot: &ApplicationSnapshot) -> impl Iterator<Item = &ApplicationSnapshot> {
-        self.server.now().values().filter_map(|object| match &**object {
-            Object::Snapshot(other) if other.metadata.uid != snapshot.metadata.uid => Some(other),
-            Object::Notification(_) | Object::Hook(_) | Object::Snapshot(_) | Object::Volume(_) => None,
-        })
+    /// Those that share a freeze with it, where that matters; not from the watch.
+    fn sharers(&self, status: &ApplicationSnapshotStatus, all_cut: bool) -> Vec<ApplicationSnapshot> {
+        let followers = status.followers.iter().filter(|_| all_cut);
+        let first = status.shares_freeze_of.iter().filter(|_| !status.phase.is_terminal());
+        let there = followers.chain(first).filter_map(|one| self.server.get(&(Kind::Snapshot, one.name.clone())));
+        there.filter_map(|object| self::snapshot(&object)).collect()
     }
 
-    /// Another one that is under way, or came first; not from the watch.
-    fn before(&self, snapshot: &ApplicationSnapshot) -> Option<String> {
+    /// Others that are under way, or came first; not from the watch.
+    fn before(&self, snapshot: &ApplicationSnapshot) -> Vec<ApplicationSnapshot> {
         let order = |one: &ApplicationSnapshot| (one.metadata.creation_timestamp.clone(), one.metadata.name.clone());
-        let mut before = self.others(snapshot).filter(|other| {
-            match other.status.as_ref().map(|status| status.phase).unwrap_or_default() {
+        let all = self.server.now().values().filter_map(|object| self::snapshot(object));
+        let others = all.filter(|other| other.metadata.uid != snapshot.metadata.uid);
+        let before =
+            others.filter(|other| match other.status.as_ref().map(|status| status.phase).unwrap_or_default() {
                 Phase::Pending => other.metadata.deletion_timestamp.is_none() && order(other) < order(snapshot),
                 Phase::Freezing | Phase::Cutting | Phase::Thawing => true,
                 Phase::Complete | Phase::Failed => false,
-            }
-        });
-        before.next().and_then(|other| other.metadata.name.clone())
+            });
+        before.collect()
     }
 }
 
@@ -110,6 +116,13 @@ fn is_pending(object: &Object) -> bool {
     match object {
         Object::Snapshot(object) => object.status.as_ref().is_none_or(|status| status.phase == Phase::Pending),
         Object::Notification(_) | Object::Hook(_) | Object::Volume(_) => false,
+    }
+}
+
+fn snapshot(object: &Object) -> Option<ApplicationSnapshot> {
+    match object {
+        Object::Snapshot(snapshot) => Some(snapshot.clone()),
+        Object::Notification(_) | Object::Hook(_) | Object::Volume(_) => None,
     }
 }
 

@@ -11,13 +11,14 @@ use boathook_api::{
 use boathook_decide::execution_hook::{child_name, pinned_pods};
 
 use super::{
-    World,
+    Wish, World,
     look::{is_closed, notification},
     objects::{Key, Kind, Object},
     process::Doing,
 };
 
-/// How many writes each phase of an object may take; a snapshot has one more for each hook.
+/// How many writes each phase of an object may take; a snapshot has one more for each hook, and two for one that shares
+/// its freeze.
 const MOST_WRITES: usize = 5;
 
 impl World {
@@ -127,7 +128,8 @@ impl World {
     pub(crate) fn count_write(&mut self, key: &Key, before: usize, turns: bool) {
         let earlier = self.server.at(before).get(key).cloned();
         let turned = turns || earlier.as_ref().is_some_and(|object| has_turned(object));
-        let most = if key.0 == Kind::Snapshot { MOST_WRITES + self.plan.hooks.len() } else { MOST_WRITES };
+        let sharing = if self.plan.wish == Wish::Snapshots { 2 } else { 0 };
+        let most = if key.0 == Kind::Snapshot { MOST_WRITES + self.plan.hooks.len() + sharing } else { MOST_WRITES };
         let writes = self.writes.entry(key.clone()).or_default();
         if earlier.is_none() {
             *writes = [0; 2];
