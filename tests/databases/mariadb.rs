@@ -12,9 +12,9 @@ const MARIADB: Database = Database {
     prepare: "mariadb --execute='CREATE DATABASE harbour'",
     client: "mariadb --batch --skip-column-names --unbuffered --database=harbour",
     check: "mariadb-check --all-databases --extended --silent",
-    end_session: "mariadb --batch --skip-column-names --execute=\"\
-        SELECT CONCAT('KILL ', id, ';') FROM information_schema.processlist WHERE db IS NULL AND user = 'mysql' \
-        AND id <> CONNECTION_ID()\" | mariadb --force",
+    end_session: "for id in $(mariadb --batch --skip-column-names --execute='\
+        SELECT id FROM information_schema.processlist WHERE db IS NULL AND id <> CONNECTION_ID()'); \
+        do mariadb --execute=\"KILL $id\" || true; done",
 };
 
 pub(crate) async fn what_mariadb_had_committed_is_in_every_snapshot(ctx: Ctx, _: Executor) -> Result<()> {
