@@ -15,7 +15,7 @@ const INTRODUCTION: &str = "\
 # Reference
 
 Every field of the kinds of `boathook.dev/v1alpha1`, as `kubectl explain` has them too. Fields in **bold** are required.
-[Notifications](notifications.md) says what they are for.
+[Notifications](notifications.md), [execution hooks](execution-hooks.md) and [snapshots](snapshots.md) say what they are for.
 
 Made by `cargo xtask generate` from crates/api: edit it there.
 ";

@@ -13,12 +13,17 @@ use std::path::Path;
 
 use page::{Does, matches, steps};
 use person::Person;
+use tokio::sync::Mutex;
 
 /// The folder of the repository.
 const TOP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
+/// A page is followed on a cluster of its own, and its times are those of a machine that has nothing else to do.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+
 /// Does everything that the page says.
 async fn follow(name: &str, page: &str) {
+    let _turn = ONE_AT_A_TIME.lock().await;
     let steps = steps(page);
     assert!(!steps.is_empty(), "nothing to try in {name}");
     let mut person = Person::new(name);
@@ -45,6 +50,13 @@ fn read(file: &str) -> String {
     fs::read_to_string(Path::new(TOP).join(file)).unwrap()
 }
 
+/// One section of the README; its other ones are about cargo, and the machine that they run on.
+async fn follow_section(title: &str) {
+    let readme = read("README.md");
+    let section = readme.split("\n## ").find(|section| section.starts_with(title)).unwrap();
+    follow(title, section).await;
+}
+
 #[tokio::test]
 async fn the_page_on_notifications_is_true() {
     follow("docs/notifications.md", &read("docs/notifications.md")).await;
@@ -56,10 +68,27 @@ async fn the_page_on_databases_is_true() {
     follow("docs/databases.md", &read("docs/databases.md")).await;
 }
 
-/// Its other sections are about cargo, and the machine that they run on.
+#[tokio::test]
+async fn the_page_on_execution_hooks_is_true() {
+    follow("docs/execution-hooks.md", &read("docs/execution-hooks.md")).await;
+}
+
+#[tokio::test]
+async fn the_page_on_snapshots_is_true() {
+    follow("docs/snapshots.md", &read("docs/snapshots.md")).await;
+}
+
+#[tokio::test]
+async fn the_tutorial_is_true() {
+    follow("docs/tutorial.md", &read("docs/tutorial.md")).await;
+}
+
+#[tokio::test]
+async fn the_readmes_section_on_snapshots_is_true() {
+    follow_section("Freeze, cut, thaw").await;
+}
+
 #[tokio::test]
 async fn the_readmes_section_on_notifications_is_true() {
-    let readme = read("README.md");
-    let section = readme.split("\n## ").find(|section| section.starts_with("Tell running pods")).unwrap();
-    follow("README.md", section).await;
+    follow_section("Tell running pods").await;
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -27,12 +27,10 @@ pub(super) struct Person {
 
 impl Person {
     pub(super) fn new(page: &str) -> Self {
-        let name = page.replace(['/', '.'], "-");
+        let name = page.replace(|sign: char| !sign.is_ascii_alphanumeric(), "-");
         let home = std::env::temp_dir().join(format!("boathook-docs-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&home);
-        fs::create_dir_all(home.join("bin")).unwrap();
         fs::create_dir_all(home.join(".local/bin")).unwrap();
-        symlink(env!("CARGO_BIN_EXE_boathook"), home.join("bin/boathook")).unwrap();
         symlink(fs::canonicalize(TOP).unwrap().join("deploy"), home.join("deploy")).unwrap();
         Self { home, kubeconfig: None, cluster: None }
     }
@@ -68,11 +66,12 @@ impl Person {
     }
 
     fn shell(&self, script: &str) -> Command {
-        let path = std::env::var("PATH").unwrap();
-        let home = self.home.display();
+        let (home, path) = (self.home.display(), std::env::var("PATH").unwrap());
+        // Where it was built: this home is in `/tmp`, of which every container has one of its own, and pods run it too.
+        let boathook = Path::new(env!("CARGO_BIN_EXE_boathook")).parent().unwrap().display();
         let mut command = Command::new("sh");
         command.arg("-c").arg(script).current_dir(&self.home).stdin(Stdio::null()).kill_on_drop(true);
-        command.env("HOME", &self.home).env("PATH", format!("{home}/bin:{home}/.local/bin:{path}"));
+        command.env("HOME", &self.home).env("PATH", format!("{boathook}:{home}/.local/bin:{path}"));
         command.env_remove("XDG_DATA_HOME").env_remove("KUBECONFIG");
         command.envs(self.kubeconfig.iter().map(|file| ("KUBECONFIG", file)));
         command
