@@ -80,7 +80,7 @@ pub(crate) async fn a_freeze_whose_answer_is_lost_is_taken_back(
             _ => is_complete(&ended, Consistency::Crash)?,
         }
         let (_, why) = trouble(&ended).unwrap_or_default();
-        ensure!(why.contains("pod `one`") && why.contains("may have run"), "it does not say what is unknown: {why}");
+        ensure!(why.contains("pod `one`") && why.contains("without a status"), "it does not say what happened: {why}");
         assert_eq!(two_pods::recorded(&ctx, "one", name, "one").await?, ["frozen", "thawed"]);
         assert_eq!(two_pods::recorded(&ctx, "two", name, "two").await?, [] as [&str; 0], "the next one was frozen");
     }
