@@ -74,7 +74,10 @@ impl World {
                 self.check_begun(doing);
                 Write::Create(Box::new(Object::Hook(*hook)))
             }
-            OfSnapshot::ThawHook(name) => Write::Change { key: (Kind::Hook, name), change: Change::Thaw },
+            OfSnapshot::ThawHook(name) => {
+                self.check_order(doing, &name);
+                Write::Change { key: (Kind::Hook, name), change: Change::Thaw }
+            }
             OfSnapshot::DeleteHook { name, uid } => Write::Delete { key: (Kind::Hook, name), uid: Some(uid) },
             OfSnapshot::CreateSnapshot(snapshot) => {
                 self.check_begun(doing);

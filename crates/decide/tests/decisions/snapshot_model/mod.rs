@@ -48,6 +48,8 @@ pub(crate) struct Plan {
     pub(crate) crash_consistent: bool,
     /// By how many seconds the clocks of the second controller and the agent are wrong.
     pub(crate) skews: [i64; 2],
+    /// Of several things that are due, processes do the last one first.
+    pub(crate) last_first: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +81,8 @@ pub(crate) struct World {
     settling: bool,
     /// Up to which revision the promises have been checked.
     checked: usize,
-    /// Writes that changed each object, before and after its turning point.
-    writes: std::collections::BTreeMap<objects::Key, [usize; 2]>,
+    /// Writes that changed each object, by its UID, before and after its turning point.
+    writes: std::collections::BTreeMap<String, [usize; 2]>,
 }
 
 impl World {

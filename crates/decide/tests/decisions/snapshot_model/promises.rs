@@ -124,16 +124,26 @@ impl World {
         assert!(!over, "I4: something is made after it was over: {object:#?}");
     }
 
+    /// A hook is asked to thaw when those after it have been thawed, as well as that went.
+    pub(crate) fn check_order(&self, doing: &Doing, name: &str) {
+        let Object::Snapshot(snapshot) = &*doing.object else { panic!("hooks are of snapshots") };
+        let names = snapshot.status.iter().flat_map(|status| &status.execution_hook_names);
+        for later in names.skip_while(|one| *one != name).skip(1) {
+            let later = self.server.at(doing.decided).get(&(Kind::Hook, later.clone()));
+            let Some(Object::Hook(later)) = later.map(|later| &**later) else { continue };
+            let done = status(later).post_action_succeed.is_some();
+            assert!(done, "`{name}` is thawed before the hook after it: {later:#?}");
+        }
+    }
+
     /// I13: a write has changed an object.
     pub(crate) fn count_write(&mut self, key: &Key, before: usize, turns: bool) {
         let earlier = self.server.at(before).get(key).cloned();
         let turned = turns || earlier.as_ref().is_some_and(|object| has_turned(object));
         let sharing = if self.plan.wish == Wish::Snapshots { 2 } else { 0 };
         let most = if key.0 == Kind::Snapshot { MOST_WRITES + self.plan.hooks.len() + sharing } else { MOST_WRITES };
-        let writes = self.writes.entry(key.clone()).or_default();
-        if earlier.is_none() {
-            *writes = [0; 2];
-        }
+        let uid = earlier.or_else(|| self.server.get(key)).and_then(|object| object.meta().uid.clone());
+        let writes = self.writes.entry(uid.unwrap_or_default()).or_default();
         writes[usize::from(turned)] += 1;
         assert!(writes[usize::from(turned)] <= most, "I13: {writes:?} writes of {key:?}");
     }

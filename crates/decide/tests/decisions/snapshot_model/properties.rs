@@ -17,21 +17,22 @@ fn plan() -> impl Strategy<Value = Plan> {
         1 => Just(Wish::Snapshots),
         1 => Just(Wish::DoorTwo),
     ];
-    let executor = prop_oneof![2 => Just(Executor::Api), 1 => Just(Executor::Agent)];
+    let executor = prop_oneof![Just(Executor::Api), Just(Executor::Agent)];
     let expiration = prop_oneof![1 => Just(None), 2 => (2..12).prop_map(Some)];
     let post_action = prop_oneof![8 => Just(true), 1 => Just(false)];
     let hooks = prop::collection::vec((expiration, post_action), 1..=2);
     let pods = prop_oneof![1 => Just(0_usize), 3 => Just(1), 3 => Just(2)];
     let crash_consistent = prop_oneof![3 => Just(false), 1 => Just(true)];
-    let skew = || prop_oneof![3 => Just(0_i64), 1 => -9..9_i64];
-    (wish, executor, hooks, pods, crash_consistent, [skew(), skew()]).prop_map(
-        |(wish, executor, hooks, pods, crash_consistent, skews)| Plan {
+    let skew = || prop_oneof![1 => Just(0_i64), 1 => -9..9_i64];
+    (wish, executor, hooks, pods, crash_consistent, [skew(), skew()], any::<bool>()).prop_map(
+        |(wish, executor, hooks, pods, crash_consistent, skews, last_first)| Plan {
             wish,
             executor,
             hooks,
             pods,
             crash_consistent,
             skews,
+            last_first,
         },
     )
 }
@@ -68,7 +69,15 @@ fn when_nothing_goes_wrong_it_is_application_consistent() {
     for wish in [Wish::Snapshot, Wish::Snapshots, Wish::DoorTwo] {
         for (executor, pods) in [(Executor::Api, 2), (Executor::Agent, 2), (Executor::Api, 0)] {
             let hooks = vec![(Some(30), true), (None, true)];
-            let mut world = World::new(Plan { wish, executor, hooks, pods, crash_consistent: false, skews: [3, -3] });
+            let mut world = World::new(Plan {
+                wish,
+                executor,
+                hooks,
+                pods,
+                crash_consistent: false,
+                skews: [3, -3],
+                last_first: false,
+            });
             world.settle();
             world.check_settled();
             for object in world.server.now().values() {

@@ -108,10 +108,10 @@ fn around_the_cut() -> impl Strategy<Value = Vec<Step>> {
         1 => who().prop_map(Step::Crash),
         1 => who().prop_map(Step::Restart),
         1 => who().prop_map(Step::Pause),
-        1 => any::<bool>().prop_map(Step::CutAgentOff),
+        3 => any::<bool>().prop_map(Step::CutAgentOff),
         1 => mode().prop_map(Step::Storage),
-        6 => (1..30_u16).prop_map(Step::Pass),
-        6 => calm_step(),
+        6 => (1..60_u16).prop_map(Step::Pass),
+        4 => calm_step(),
     ];
     let before = prop_oneof![4 => Just(Mode::Hangs), 1 => Just(Mode::CutsSilently)];
     let after = prop_oneof![4 => Just(Mode::Cuts), 1 => mode()];

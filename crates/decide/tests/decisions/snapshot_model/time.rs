@@ -79,9 +79,13 @@ impl World {
         let now = self.now;
         let ended = self.runs_end(who, self.usual, true);
         let kept = who == Who::Agent && self.keep();
-        let memory = &mut self.process(who).memory;
-        let act = memory.doing.keys().next().cloned();
-        let look = memory.wake.iter().find(|(_, at)| **at <= now).map(|(key, _)| key.clone());
+        let last_first = self.plan.last_first;
+        let memory = &self.process(who).memory;
+        let mut due = memory.wake.iter().filter(|(_, at)| **at <= now).map(|(key, _)| key.clone());
+        let (act, look) = match last_first {
+            false => (memory.doing.keys().next().cloned(), due.next()),
+            true => (memory.doing.keys().next_back().cloned(), due.next_back()),
+        };
         let busy = ended || kept || act.is_some() || look.is_some();
         match (act, look) {
             (Some(key), _) => match self.process(who).memory.luck.take() {
