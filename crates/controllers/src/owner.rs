@@ -1,6 +1,11 @@
 //! Who made an object, by its owner references.
 
-use kube::{Resource, ResourceExt, runtime::reflector::ObjectRef};
+use std::fmt::Debug;
+
+use boathook_runtime::in_time;
+use k8s_openapi::NamespaceResourceScope;
+use kube::{Api, Client, Resource, ResourceExt, runtime::reflector::ObjectRef};
+use serde::de::DeserializeOwned;
 
 /// The owner of this kind, if there is one.
 pub(crate) fn of<Owner>(object: &impl ResourceExt) -> Option<ObjectRef<Owner>>
@@ -10,4 +15,25 @@ where
     let owners = object.owner_references();
     let owner = owners.iter().find(|owner| owner.kind == Owner::kind(&()) && owner.controller == Some(true))?;
     Some(ObjectRef::new(&owner.name).within(&object.namespace().unwrap_or_default()))
+}
+
+/// Whether its owner of this kind does not want it any more, or is gone. What has no such owner is wanted by itself.
+///
+/// Asked live before anything is begun: a leader that was stopped in the middle of a write may make an object long after
+/// everything was taken back.
+pub(crate) async fn has_let_go<Owner>(
+    client: &Client,
+    object: &impl ResourceExt,
+    wants: impl Fn(&Owner) -> bool,
+) -> Result<bool, kube::Error>
+where
+    Owner: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+{
+    let owners = object.owner_references();
+    let owner = owners.iter().find(|owner| owner.kind == Owner::kind(&()) && owner.controller == Some(true));
+    let Some(owner) = owner else { return Ok(false) };
+    let api: Api<Owner> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
+    let found = in_time(api.get_opt(&owner.name)).await?;
+    let found = found.filter(|found| found.uid().as_deref() == Some(&owner.uid));
+    Ok(!found.is_some_and(|found| found.meta().deletion_timestamp.is_none() && wants(&found)))
 }

@@ -71,12 +71,17 @@ impl Reconcile<ExecutionHook> for Controller {
         if is_settled(&object, observe::known_children(self, &object)) {
             return Ok(None);
         }
+        let mut object = (*object).clone();
+        if observe::is_late(self, &object).await? {
+            // As if it had been asked to thaw: whoever made it was late.
+            object.spec.thaw_requested = true;
+        }
         let (surroundings, children) = observe::observe(self, &object).await?;
         let now = Timestamp::now();
         let observed = Observed { object: &object, identity: &self.identity, leadership, surroundings, children };
         let decision = decide(&observed, now);
         act::act(self, &object, decision.effects).await?;
-        self.reporter.report(&*object, decision.reports);
+        self.reporter.report(&object, decision.reports);
         Ok(decision.again.map(|again| until(again, now)))
     }
 

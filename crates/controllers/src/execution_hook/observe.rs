@@ -5,7 +5,10 @@ use boathook_api::{
     Declarations, ExecutionHook, ExecutionHookTemplate, PodNotification, execution_hook::ExecutionHookSpec,
     pod::containers,
 };
-use boathook_decide::execution_hook::{Pod, Selection, Surroundings, child_name, is_accepted, pinned_pods, selection};
+use boathook_decide::{
+    application_snapshot,
+    execution_hook::{Pod, Selection, Surroundings, child_name, is_accepted, pinned_pods, selection},
+};
 use boathook_runtime::{Classified, ErrorClass, in_time};
 use k8s_openapi::{api::core::v1, apimachinery::pkg::apis::meta::v1::Time};
 use kube::{
@@ -17,7 +20,7 @@ use kube::{
 use snafu::{ResultExt, Snafu};
 
 use super::Controller;
-use crate::author_check::author_was_checked;
+use crate::{author_check::author_was_checked, owner};
 
 /// Pods are listed in pages of this many.
 const PAGE: u32 = 500;
@@ -30,6 +33,8 @@ pub enum ObserveError {
     Pod { name: String, source: kube::Error },
     #[snafu(display("failed to list the pods of namespace `{namespace}`"))]
     Pods { namespace: String, source: kube::Error },
+    #[snafu(display("failed to look at the ApplicationSnapshot of ExecutionHook `{name}`"))]
+    Snapshot { name: String, source: kube::Error },
     #[snafu(display("failed to look at PodNotification `{name}`"))]
     Child { name: String, source: kube::Error },
     #[snafu(display("failed to look at the webhooks' configuration"))]
@@ -43,9 +48,19 @@ impl Classified for ObserveError {
             | Self::Pod { source, .. }
             | Self::Pods { source, .. }
             | Self::Child { source, .. }
+            | Self::Snapshot { source, .. }
             | Self::Webhooks { source } => source.class(),
         }
     }
+}
+
+/// Whether it was made for a snapshot that does not freeze any more.
+pub(super) async fn is_late(controller: &Controller, object: &ExecutionHook) -> Result<bool, ObserveError> {
+    if is_accepted(object) {
+        return Ok(false);
+    }
+    let late = owner::has_let_go(&controller.client, object, application_snapshot::is_freezing).await;
+    late.context(SnapshotSnafu { name: object.name_any() })
 }
 
 pub(super) async fn observe(

@@ -1,19 +1,24 @@
 //! What a decision needs to know: the object, its pod as it is now, what runs here.
 
 use boathook_api::{Declarations, PodNotification, pod::containers, pod_notification::Executor};
-use boathook_decide::pod_notification::{self as decide, Me, Progress, SeenPod, Sessions, needs_pod};
+use boathook_decide::{
+    execution_hook,
+    pod_notification::{self as decide, Me, Progress, SeenPod, Sessions, needs_pod},
+};
 use boathook_runtime::{Classified, ErrorClass, execution::Room, in_time};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Api, Resource, ResourceExt, runtime::reflector::ObjectRef};
 use snafu::{ResultExt, Snafu};
 
 use super::Controller;
-use crate::author_check::author_was_checked;
+use crate::{author_check::author_was_checked, owner};
 
 #[derive(Debug, Snafu)]
 pub enum ObserveError {
     #[snafu(display("failed to look at pod `{name}`"))]
     Pod { name: String, source: kube::Error },
+    #[snafu(display("failed to look at the ExecutionHook of PodNotification `{name}`"))]
+    Hook { name: String, source: kube::Error },
     #[snafu(display("failed to look at node `{name}`"))]
     Node { name: String, source: kube::Error },
     #[snafu(display("failed to look at the webhooks' configuration"))]
@@ -23,7 +28,10 @@ pub enum ObserveError {
 impl Classified for ObserveError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::Pod { source, .. } | Self::Node { source, .. } | Self::Webhooks { source } => source.class(),
+            Self::Pod { source, .. }
+            | Self::Hook { source, .. }
+            | Self::Node { source, .. }
+            | Self::Webhooks { source } => source.class(),
         }
     }
 }
@@ -43,8 +51,12 @@ pub(super) struct Seen {
 pub(super) async fn observe(
     controller: &Controller,
     me: Me<'_>,
-    object: PodNotification,
+    mut object: PodNotification,
 ) -> Result<Seen, ObserveError> {
+    if !is_accepted(&object) && is_late(controller, &object).await? {
+        // As if it had been revoked: whoever made it was late.
+        object.spec.undo_requested = true;
+    }
     let uid = object.uid().unwrap_or_default();
     let (run, undo) = controller.runs.progress(&uid);
     let sessions = controller.runs.sessions(&uid);
@@ -69,8 +81,18 @@ fn may_claim(controller: &Controller, object: &PodNotification) -> bool {
     executor == Executor::Api && status.is_none_or(|status| !status.state.is_terminal())
 }
 
+fn is_accepted(object: &PodNotification) -> bool {
+    object.status.as_ref().is_some_and(|status| status.executor.is_some() || status.state.is_terminal())
+}
+
+/// Whether it was made for a hook that does not freeze any more.
+async fn is_late(controller: &Controller, object: &PodNotification) -> Result<bool, ObserveError> {
+    let late = owner::has_let_go(&controller.client, object, execution_hook::is_freezing).await;
+    late.context(HookSnafu { name: object.name_any() })
+}
+
 async fn author_checked(controller: &Controller, object: &PodNotification) -> Result<bool, ObserveError> {
-    let accepted = object.status.as_ref().is_some_and(|status| status.executor.is_some() || status.state.is_terminal());
+    let accepted = is_accepted(object);
     if accepted || !object.spec.is_inline() {
         return Ok(true);
     }

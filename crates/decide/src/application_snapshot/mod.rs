@@ -189,3 +189,8 @@ impl Observed<'_> {
         self.snapshots.iter().find(|snapshot| snapshot.name == name)
     }
 }
+
+/// Whether its hooks are to be carried out.
+pub fn is_freezing(object: &ApplicationSnapshot) -> bool {
+    !is_deleted(object) && object.status.as_ref().is_some_and(|status| status.phase == Phase::Freezing)
+}

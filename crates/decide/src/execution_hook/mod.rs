@@ -16,9 +16,10 @@ use boathook_api::{
     ExecutionHook, PodNotification,
     execution_hook::ExecutionHookStatus,
     execution_hook_template::ExecutionHookTemplate,
-    words::{ABANDON_UNDO, THAW_FINALIZER},
+    words::{ABANDON_UNDO, THAW_FINALIZER, condition, reason},
 };
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
 pub use accept::plan;
@@ -134,4 +135,11 @@ pub fn is_settled(object: &ExecutionHook, mut children: impl Iterator<Item = Pod
 /// Whether what the PreAction did in a pod still holds, as far as its PodNotification says; else why not.
 pub fn is_held(child: &PodNotification) -> Result<(), String> {
     observed_children::is_held(child)
+}
+
+/// Whether its PodNotifications are to be carried out: it is accepted, and nothing has been asked for that takes it back.
+pub fn is_freezing(object: &ExecutionHook) -> bool {
+    let conditions = object.status.iter().flat_map(|status| &status.conditions);
+    let freezing = |one: &Condition| one.type_ == condition::FROZEN && one.reason == reason::FREEZING;
+    !object.spec.thaw_requested && !is_deleted(object) && conditions.into_iter().any(freezing)
 }
