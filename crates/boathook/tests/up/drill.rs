@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use boathook_api::ExecutionHook;
 use kube::api::ListParams;
-use kube::{Api, ResourceExt};
+use kube::Api;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
