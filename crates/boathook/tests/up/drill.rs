@@ -3,8 +3,8 @@
 use std::process::Stdio;
 
 use boathook_api::ExecutionHook;
-use kube::api::ListParams;
 use kube::Api;
+use kube::api::ListParams;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -61,12 +61,30 @@ pub(super) fn thaw(observed: &Observed<'_>, mut status: ApplicationSnapshotStatu
     if !sharing::is_over(observed, &status).unwrap_or_else(|| own().all(|hook| hooks::post(hook).is_some())) {
         return decision;
     }
+    if let Some(lost) = lost_session(observed, &status).filter(|_| status.consistency == Some(Consistency::Application))
+    {
+        // Only a session that was released is known to have lasted until then.
+        status.consistency = Some(Consistency::Crash);
+        status.trouble = Some(lost);
+    }
     decision.effects.extend(mark(observed, &status));
     let (status, report) = finished(observed, status, now);
     decision.reports.push(report);
     decision.effects.push(Effect::WriteStatus(Box::new(status.clone())));
     decision.effects.extend(let_go(observed, &status));
     decision
+}
+
+/// A session that was to be held and had ended before anybody asked: who held it may have said so after the cut.
+fn lost_session(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<Trouble> {
+    let lost = |trouble: &Trouble| trouble.reason == reason::SESSION_LOST;
+    let hooks = status.hooks.iter().filter_map(|record| observed.hook(&record.name));
+    let own = hooks.filter_map(|hook| match hooks::freeze(hook) {
+        hooks::Freeze::Over(trouble) => Some(trouble),
+        hooks::Freeze::Frozen | hooks::Freeze::UnderWay => None,
+    });
+    let shared = sharing::first(observed, status).and_then(|first| first.status.as_ref()?.trouble.clone());
+    own.chain(shared).find(lost)
 }
 
 /// It is over. What is left to do needs no status, but for a PostAction that succeeds late.

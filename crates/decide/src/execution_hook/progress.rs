@@ -85,21 +85,26 @@ fn why_over(
     now: Timestamp,
 ) -> Option<Over> {
     let over = |reason, message: String| Some(Over { reason, message });
+    let children = || parts.iter().filter_map(|(_, child)| *child);
+    let lost = children().find_map(seen::session_lost);
     let said = conditions::find(&status.conditions, condition::FROZEN);
     let sticky = [reason::THAW_REQUESTED, reason::PRE_ACTION_FAILED, reason::SESSION_LOST, reason::EXPIRED];
     if let Some((said, reason)) =
         said.and_then(|said| Some((said, sticky.into_iter().find(|one| *one == said.reason)?)))
     {
-        return over(reason, said.message.clone());
+        return match lost {
+            // It was lost before, and whoever held it says so only now.
+            Some(message) if reason == reason::THAW_REQUESTED => over(reason::SESSION_LOST, message),
+            Some(_) | None => over(reason, said.message.clone()),
+        };
     }
     if observed.object.spec.thaw_requested || is_deleted(observed.object) {
         return over(reason::THAW_REQUESTED, "the thaw was asked for".to_owned());
     }
-    let children = || parts.iter().filter_map(|(_, child)| *child);
     if let Some(failed) = children().find(|child| seen::pre(child) == Pre::Failed) {
         return over(reason::PRE_ACTION_FAILED, seen::failure(failed).unwrap_or_default());
     }
-    if let Some(message) = children().find_map(seen::session_lost) {
+    if let Some(message) = lost {
         return over(reason::SESSION_LOST, message);
     }
     let undone_by_itself = children().any(|child| !seen::is_asked(child) && seen::undo_begun(child));

@@ -9,6 +9,7 @@ use kube::ResourceExt;
 use serde_json::json;
 
 use super::{Look, deeds, said};
+use crate::execution_hook::children;
 
 /// The place of the hook that is asked to thaw.
 fn asked(look: &Look) -> Option<usize> {
@@ -140,4 +141,17 @@ fn what_is_deleted_while_it_thaws_or_afterwards_keeps_its_snapshots_and_goes() {
 fn what_is_deleted_when_the_cut_was_seen_is_complete() {
     let look = Look::at_cut(json!({})).deleted();
     assert_eq!(look.done().outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
+}
+
+#[test]
+fn a_session_that_was_lost_before_the_cut_and_reported_after_it_makes_it_a_crash() {
+    let mut look = Look::at_thawing(json!({}));
+    assert_eq!(look.status().consistency, Some(Consistency::Application));
+    children::lose_session(&mut look.notifications[1]);
+    // The one hook, then the other.
+    for _ in 0..2 {
+        look.thaw_asked();
+        look = look.done();
+    }
+    assert_eq!(look.outcome(), (Phase::Complete, Some(Consistency::Crash), "SessionLost".to_owned()));
 }

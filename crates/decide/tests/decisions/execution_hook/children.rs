@@ -114,6 +114,11 @@ impl Look {
     }
 
     pub(crate) fn lose_session(&mut self, child: usize) {
-        say(&mut self.children[child], condition::HELD, "False", "SessionLost", "the session ended");
+        lose_session(&mut self.children[child]);
     }
+}
+
+/// Its executor says that what it held has ended.
+pub(crate) fn lose_session(child: &mut PodNotification) {
+    say(child, condition::HELD, "False", "SessionLost", "the session ended");
 }

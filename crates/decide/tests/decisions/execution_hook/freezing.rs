@@ -137,6 +137,15 @@ fn a_lost_session_takes_everything_back() {
 }
 
 #[test]
+fn a_session_that_is_said_to_be_lost_after_the_thaw_was_asked_for_was_lost_all_the_same() {
+    let mut look = Look::at_frozen();
+    look.object.spec.thaw_requested = true;
+    let mut look = look.done();
+    look.lose_session(1);
+    assert_eq!(said(&written(&look.decide()), condition::FROZEN), "False SessionLost");
+}
+
+#[test]
 fn what_is_held_is_what_succeeded_and_was_not_taken_back() {
     let look = Look::at_frozen();
     let mut freezing = Look::at_freezing();
