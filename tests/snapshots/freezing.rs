@@ -135,12 +135,15 @@ pub(crate) async fn what_cannot_be_cut_is_refused_before_anything_is_frozen(ctx:
 
 pub(crate) async fn two_snapshots_of_one_claim_come_one_after_the_other(ctx: Ctx, _: Executor) -> Result<()> {
     ctx.run_box_on_data().await?;
-    ctx.create_template("quiet", freezing()).await?;
+    // With equal hooks they would share one freeze.
+    for name in ["quiet", "still"] {
+        ctx.create_template(name, freezing()).await?;
+    }
     let storage = ctx.silent_storage().await?;
     let spec = with(of_data([by("quiet")]), json!({"volumeSnapshotClassName": storage.class}));
     ctx.create_application_snapshot("first", spec).await?;
     ctx.in_phase("first", Phase::Cutting).await?;
-    ctx.create_application_snapshot("second", of_data([by("quiet")])).await?;
+    ctx.create_application_snapshot("second", of_data([by("still")])).await?;
     let waits = |object: &boathook_api::ApplicationSnapshot| {
         said(&status(object).conditions, condition::FROZEN).is_some_and(|(_, why)| why == reason::WAITING)
     };
