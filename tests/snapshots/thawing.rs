@@ -93,7 +93,10 @@ pub(crate) async fn a_hanging_inner_thaw_does_not_delay_an_expired_outer_one(ctx
     ensure!(!lines.contains(&"thaw-inner".to_owned()), "the inner one did not hang: {lines:?}");
     ctx.shell("box", "touch log/loose").await?;
     ctx.over("nightly").await?;
-    assert_eq!(ctx.recorded("box").await?, ["freeze-outer", "freeze-inner", "thaw-outer", "thaw-inner"]);
+    let mut lines = ctx.recorded("box").await?;
+    // At its expiry and when it is asked for: a thaw runs at least once.
+    lines.dedup();
+    assert_eq!(lines, ["freeze-outer", "freeze-inner", "thaw-outer", "thaw-inner"]);
     Ok(())
 }
 

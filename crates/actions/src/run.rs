@@ -6,7 +6,7 @@ use boathook_api::pod_notification::{ErrorType, Retry};
 use jiff::Timestamp;
 
 use crate::{
-    Cancel, Ended, Outcome, Place, Session, Target, Work,
+    Cancel, Ended, Failure, Outcome, Place, Session, Target, Work,
     outcome::Attempt,
     probe::{self, Verdict},
     until::Until,
@@ -59,12 +59,14 @@ struct Tries {
     started: Timestamp,
     attempts: i32,
     pause: Duration,
+    /// Why the last attempt failed that another one followed.
+    before: Option<String>,
 }
 
 impl Tries {
     fn new(work: &Work, cancel: Cancel) -> Self {
         let until = Until::within(work.action.timeout, cancel);
-        Self { retry: work.retry, until, started: Timestamp::now(), attempts: 1, pause: FIRST_PAUSE }
+        Self { retry: work.retry, until, started: Timestamp::now(), attempts: 1, pause: FIRST_PAUSE, before: None }
     }
 
     /// Whether another attempt is to follow this one, after a pause that is over then.
@@ -75,14 +77,28 @@ impl Tries {
         }
         self.pause = LONGEST_PAUSE.min(self.pause * 2);
         self.attempts += 1;
+        self.before = attempt.outcome.failure().map(|failure| failure.message.clone());
         true
     }
 
     fn end_with(self, last: Attempt) -> Ended {
+        let Self { started, attempts, before, .. } = self;
+        let last = with_the_one_before(last, before);
         let Attempt { outcome, exit_code, output, container_id, process_may_remain } = last;
-        let Self { started, attempts, .. } = self;
         let completed = Timestamp::now();
         Ended { outcome, exit_code, output, container_id, attempts, started, completed, process_may_remain }
+    }
+}
+
+/// An attempt that was cut short by the time says nothing of why the ones before it failed: that is told as well.
+fn with_the_one_before(attempt: Attempt, before: Option<String>) -> Attempt {
+    let Attempt { outcome, .. } = &attempt;
+    match (outcome, before) {
+        (Outcome::Failed(failure), Some(before)) if failure.kind == ErrorType::HandlerTimeout => {
+            let message = format!("{}; the attempt before it: {before}", failure.message);
+            Attempt { outcome: Outcome::Failed(Failure::new(failure.kind, message)), ..attempt }
+        }
+        (Outcome::Succeeded | Outcome::Failed(_) | Outcome::Unknown(_), _) => attempt,
     }
 }
 
@@ -111,6 +127,20 @@ fn may_be_tried_again(attempt: &Attempt) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_attempt_that_was_cut_short_tells_why_the_one_before_it_failed() {
+        let told = |attempt, before: Option<&str>| {
+            let attempt = with_the_one_before(attempt, before.map(str::to_owned));
+            attempt.outcome.failure().map(|failure| failure.message.clone())
+        };
+        let late = || Attempt::failed(ErrorType::HandlerTimeout, "too late");
+        assert_eq!(told(late(), Some("exit code 7")).as_deref(), Some("too late; the attempt before it: exit code 7"));
+        assert_eq!(told(late(), None).as_deref(), Some("too late"));
+        let failed = Attempt::failed(ErrorType::HandlerFailed, "exit code 8");
+        assert_eq!(told(failed, Some("exit code 7")).as_deref(), Some("exit code 8"));
+        assert_eq!(told(Attempt::succeeded(), Some("exit code 7")), None);
+    }
 
     #[test]
     fn what_may_be_running_or_cannot_change_is_not_tried_again() {
