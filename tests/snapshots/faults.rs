@@ -29,9 +29,6 @@ use crate::two_pods;
 /// Far more than a snapshot takes: whoever comes here writes without end.
 const MOST_WRITES: usize = 100;
 
-/// With the agent the controller makes the same writes, less the executor's own: every third has to do.
-const STEP_WITH_AGENT: usize = 3;
-
 /// On another cluster than the embedded one each round takes longer, and every seventh write has to do.
 const STEP_ELSEWHERE: usize = 7;
 
@@ -73,10 +70,9 @@ async fn kill_at_every_write(
         Executor::Api => None,
         Executor::Agent => Some(installation.agent().await?),
     };
-    let step = match (Choice::of_the_environment()?, executor) {
-        (Choice::Embedded, Executor::Api) => 1,
-        (Choice::Embedded, Executor::Agent) => STEP_WITH_AGENT,
-        (Choice::Kubeconfig, _) => STEP_ELSEWHERE,
+    let step = match Choice::of_the_environment()? {
+        Choice::Embedded => 1,
+        Choice::Kubeconfig => STEP_ELSEWHERE,
     };
     let mut watched = installation.controller_behind_proxy(executor).await?;
     let mut undisturbed = false;
