@@ -83,7 +83,6 @@ fn main() -> ExitCode {
         thawing::what_is_frozen_in_a_namespace_that_is_deleted_is_thawed,
     ];
     let both_alone = alone![
-        copies::twenty_snapshots_under_load_are_whole_with_hooks,
         outages::a_pre_action_whose_reply_is_lost_is_taken_back,
         outages::a_snapshot_that_outlives_its_controller_is_consistent_only_without_an_expiry,
         outages::a_snapshot_deleted_while_the_controller_is_down_is_thawed,
@@ -92,6 +91,7 @@ fn main() -> ExitCode {
     ];
     // Where no executor is concerned, or the controller makes the fewer writes the more the agent does.
     let only_api_alone = alone![
+        copies::twenty_snapshots_under_load_are_whole_with_hooks,
         copies::of_twenty_snapshots_under_load_some_are_torn_without_hooks,
         faults::killed_before_any_answer_every_promise_is_kept,
         cut_off::a_freeze_whose_answer_is_lost_is_taken_back,

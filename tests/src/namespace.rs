@@ -1,28 +1,33 @@
 //! The life of a scenario's namespace: made with a name that tells whose it is, usable when handed out, really gone
 //! at the end. One that stays says what is left in it and why.
 
-use std::fmt::Write as _;
+use std::{convert::Infallible, fmt::Write as _};
 
 use anyhow::{Context, Result, anyhow};
 use k8s_openapi::{
     ClusterResourceScope,
-    api::core::v1::{Namespace, ServiceAccount},
+    api::core::v1::{Namespace, PersistentVolumeClaim, ServiceAccount},
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{DeleteParams, DynamicObject, ListParams, PostParams},
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     discovery::{Discovery, Scope, verbs},
     runtime::watcher,
 };
+use serde_json::json;
 
 use crate::{
     Ctx, DEADLINE,
     ctx::TEST_LABEL,
+    snapshots::VolumeSnapshot,
     watch::{Watch, Watchable},
 };
 
 /// A namespace name has 63 characters; the API server appends 5 to a `generateName`.
 const LONGEST_STEM: usize = 57;
+
+/// By which the external snapshotter holds a claim while a snapshot of it is being cut.
+const SOURCE_PROTECTION: &str = "snapshot.storage.kubernetes.io/pvc-as-source-protection";
 
 /// Creates the namespace of the scenario of this name, and returns its name.
 pub async fn create(client: &Client, scenario: &str) -> Result<String> {
@@ -42,9 +47,39 @@ pub(crate) async fn usable(ctx: &Ctx) -> Result<()> {
 
 /// Deletes the namespace and waits until it is gone.
 pub async fn destroy(client: &Client, name: &str) -> Result<()> {
-    match remove::<Namespace>(client.clone(), name.to_owned()).await {
+    let removed = tokio::select! {
+        removed = remove::<Namespace>(client.clone(), name.to_owned()) => removed,
+        never = free_claims(client, name) => match never {},
+    };
+    match removed {
         Ok(()) => Ok(()),
         Err(error) => Err(anyhow!("{error:#}\n{}", left_in(client, name).await)),
+    }
+}
+
+/// Frees claims that nobody else will: of two snapshots of one claim that go at once, the external snapshotter takes each
+/// for a reason to keep its hold on the claim, and then forgets it.
+async fn free_claims(client: &Client, namespace: &str) -> Infallible {
+    let api: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
+    let snapshots: Api<VolumeSnapshot> = Api::namespaced(client.clone(), namespace);
+    let is_stuck = |claim: &PersistentVolumeClaim| {
+        claim.metadata.deletion_timestamp.is_some() && claim.finalizers() == [SOURCE_PROTECTION]
+    };
+    let all = watcher::Config::default;
+    loop {
+        let (mut claims, mut cut) = (Watch::new(api.clone(), all(), ""), Watch::new(snapshots.clone(), all(), ""));
+        let stuck =
+            claims.until(DEADLINE, "a claim is held by its snapshots alone", |seen| seen.now.values().any(is_stuck));
+        if stuck.await.is_err() || cut.until(DEADLINE, "no snapshot is left", |seen| seen.now.is_empty()).await.is_err()
+        {
+            return std::future::pending().await;
+        }
+        let Ok(claims) = api.list(&ListParams::default()).await else { return std::future::pending().await };
+        for claim in claims.items.iter().filter(|claim| is_stuck(claim)) {
+            let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+            // Gone already, or told by what is left in the namespace.
+            let _ = api.patch(&claim.name_any(), &PatchParams::default(), &free).await;
+        }
     }
 }
 
