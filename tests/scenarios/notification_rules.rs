@@ -28,6 +28,7 @@ pub(crate) async fn a_pod_notification_does_exactly_one_thing_and_so_does_its_un
     let held = json!({"exec": {"command": ["lock"], "hold": true}});
     for good in [
         json!({"podName": "db-0", "notifier": "reload"}),
+        json!({"podName": "db-0", "notifier": "reload", "containers": ["main"]}),
         json!({"podName": "db-0", "action": exec, "containers": ["main"], "undo": {"notifier": "thaw"}}),
         json!({"podName": "db-0", "notifier": "freeze", "undo": {"action": {"signal": "SIGHUP"}, "afterSeconds": 3}}),
         json!({"podName": "db-0", "action": {"tcpSocket": {"port": 80}}, "notifier": null}),
@@ -40,7 +41,6 @@ pub(crate) async fn a_pod_notification_does_exactly_one_thing_and_so_does_its_un
     for (bad, words) in [
         (json!({"podName": "db-0"}), "write exactly one of notifier and action"),
         (json!({"podName": "db-0", "notifier": "a", "action": exec}), "write exactly one of notifier and action"),
-        (json!({"podName": "db-0", "notifier": "a", "containers": ["b"]}), "containers belongs to an action"),
         (json!({"podName": "db-0", "action": {}}), "write exactly one of exec, signal, httpGet and tcpSocket"),
         (
             json!({"podName": "db-0", "action": {"exec": {"command": ["a"]}, "signal": "HUP"}}),
