@@ -2,6 +2,8 @@
 
 mod bare;
 mod client;
+mod clusters;
+mod counted;
 mod folder;
 mod hooks;
 mod notifications;
@@ -9,6 +11,7 @@ mod objects;
 mod pods;
 mod process;
 mod programs;
+mod rollouts;
 mod system;
 mod table;
 mod watches;
@@ -57,6 +60,8 @@ enum Subject {
     Notifications,
     /// The freeze windows of hooks beside the same execs by a bare program
     Hooks,
+    /// Rollouts with hooks beside the same rollouts without, and the hooks' pods by themselves
+    Rollouts,
 }
 
 /// How long and how often everything is measured.
@@ -86,9 +91,6 @@ const QUICK: Plan = Plan {
     objects: 1_000,
     watched_writes: 10,
 };
-
-/// The kubeconfig of a cluster that is to be measured too, by whoever measures more than `boathook up`.
-pub(crate) const REAL_CLUSTER: &str = "BOATHOOK_BENCH_KUBECONFIG";
 
 const FEW: usize = 1;
 const MANY: usize = 64;
@@ -132,6 +134,7 @@ async fn measure(cli: Cli) -> Result<String> {
         Subject::Cluster => table::render(&cluster(&if cli.quick { QUICK } else { FULL }, &programs, &folder).await?),
         Subject::Notifications => notifications::measure(cli.quick, &programs, &folder).await?,
         Subject::Hooks => hooks::measure(cli.quick, &programs, &folder).await?,
+        Subject::Rollouts => rollouts::measure(cli.quick, &programs, &folder).await?,
     };
     say(&format!("done in {} s", begun.elapsed().as_secs()));
     Ok(table)

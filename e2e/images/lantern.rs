@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `lantern` | prints `lit`, then `reloaded N` for each SIGHUP, and ends with 0 on SIGTERM |
 //! | `lantern exit N` | ends with N at once: something to exec where there is nothing else |
-//! | `lantern serve ADDRESS:PORT TEXT` | answers every HTTP request with the text, until SIGTERM |
+//! | `lantern serve ADDRESS:PORT TEXT` | answers every HTTP request with the text, and prints `asked for PATH`, until SIGTERM |
 //! | `lantern get URL` | prints what a GET of `http://ADDRESS:PORT/...` answers; fails after five seconds |
 //! | `lantern files` | prints the files that it is made of: itself, its libraries, its loader |
 //!
@@ -110,6 +110,8 @@ fn answer(mut guest: TcpStream, text: &str) -> Result<()> {
         }
         request.push(byte[0]);
     }
+    // Whoever has the answer can look it up here.
+    println!("asked for {}", String::from_utf8_lossy(&request).split(' ').nth(1).unwrap_or_default());
     let length = text.len();
     write!(guest, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{text}")
 }

@@ -57,7 +57,7 @@ impl Database {
         self.start(ctx).await?;
         load::begin(ctx, self).await?;
         let storage = ctx.silent_storage().await?;
-        let spec = with(self.snapshot(), json!({"volumeSnapshotClassName": storage.class}));
+        let spec = with(self.snapshot(), storage.fields());
         ctx.create_application_snapshot("lost", spec).await?;
         storage.asked_for("lost").await.map(drop)
     }

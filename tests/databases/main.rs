@@ -27,8 +27,8 @@ fn main() -> ExitCode {
         postgresql::a_backup_of_postgresql_that_is_lost_before_the_cut_fails_the_snapshot,
     ];
     let suite = [
-        Scenarios { executor: Executor::Api, common: with_api, alone: vec![] },
-        Scenarios { executor: Executor::Agent, common: with_agent, alone: vec![] },
+        Scenarios { common: with_api, ..Scenarios::with(Executor::Api) },
+        Scenarios { common: with_agent, ..Scenarios::with(Executor::Agent) },
     ];
     phases::main(Path::new(env!("CARGO_BIN_EXE_lantern")), &suite)
 }

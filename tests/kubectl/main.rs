@@ -61,6 +61,7 @@ fn main() -> ExitCode {
         create::replace_takes_the_whole_object,
         create::replace_refuses_what_has_changed_meanwhile,
         patch::the_three_patches_treat_a_list_each_in_its_way,
+        patch::a_patch_that_changes_nothing_says_so,
         patch::a_bad_patch_is_refused_and_changes_nothing,
         patch::the_status_is_patched_alone,
         edit::an_edit_is_what_the_editor_leaves,

@@ -3,10 +3,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use boathook_api::{
     PodNotification,
     pod_notification::{Executor, State},
@@ -16,11 +16,12 @@ use boathook_tests::{
     Ctx, DEADLINE,
     boathook::{
         installation::Installation,
-        notifications::{pod_notification, state, status, undone},
+        notifications::{may_be_undone_once_more, pod_notification, state, status, undone},
         process::Process,
         recording::recorder,
     },
     cluster::Choice,
+    random::Random,
 };
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -35,36 +36,11 @@ const EACH: [&str; 2] = ["asked", "timed"];
 /// No later than this after its load was begun is a process killed: longer than a handler takes.
 const LATEST: u64 = 300;
 
-/// Say this number to repeat a run; else it is the time.
-const SEED: &str = "BOATHOOK_TEST_SEED";
-
 fn rounds() -> Result<usize> {
     Ok(match Choice::of_the_environment()? {
         Choice::Embedded => ROUNDS,
         Choice::Kubeconfig => ROUNDS_ELSEWHERE,
     })
-}
-
-/// SplitMix64: enough for moments, and the same on every machine.
-struct Random(u64);
-
-impl Random {
-    fn of_the_environment() -> Result<Self> {
-        let seed = match std::env::var(SEED) {
-            Ok(seed) => seed.parse().with_context(|| format!("{SEED}=`{seed}` is not a number"))?,
-            Err(_) => SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
-        };
-        eprintln!("the moments are those of {SEED}={seed}");
-        Ok(Self(seed))
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
-    }
 }
 
 pub(crate) async fn whoever_is_killed_no_handler_runs_twice_and_all_is_undone(
@@ -146,7 +122,7 @@ async fn all_ended(ctx: &Ctx) -> Result<BTreeMap<String, PodNotification>> {
     let is_undone = |object: &PodNotification| {
         status(object).claim.is_none() || undone(object).as_deref() == Some(reason::UNDO_SUCCEEDED)
     };
-    let is_free = |object: &PodNotification| object.finalizers().is_empty();
+    let is_free = |object: &PodNotification| object.finalizers().is_empty() || may_be_undone_once_more(object);
     let seen = watch
         .until(DEADLINE, "every undo that is owed has run", |seen| {
             seen.now.values().all(|object| is_undone(object) && is_free(object))

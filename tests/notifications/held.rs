@@ -15,7 +15,6 @@ use boathook_tests::{
         notifications::{condition_of, error_of, status, succeeded, undone},
         recording::{freezes_at, record, recorder, restartable},
     },
-    poll::Look,
 };
 use k8s_openapi::jiff::SignedDuration;
 use kube::ResourceExt;
@@ -67,15 +66,6 @@ pub(crate) async fn no_longer_held(ctx: &Ctx, name: &str, why: &str) -> Result<S
     let object = ctx.watch_until(DEADLINE, name, &format!("is no longer held: {why}"), is_so).await?;
     let said = status(&object).conditions.into_iter().find(|one| one.type_ == condition::HELD);
     Ok(said.context("it says nothing of its sessions")?.message)
-}
-
-/// Waits until this many lines are recorded, and returns them.
-pub(crate) async fn lines(ctx: &Ctx, count: usize) -> Result<Vec<String>> {
-    ctx.poll_until(DEADLINE, &format!("{count} lines are recorded"), async || {
-        let lines = ctx.recorded("box").await?;
-        Ok(if lines.len() >= count { Look::Done(lines) } else { Look::NotYet(format!("{lines:?}")) })
-    })
-    .await
 }
 
 pub(crate) async fn a_session_is_held_from_its_ready_to_its_release(ctx: Ctx, _: Executor) -> Result<()> {
@@ -166,7 +156,7 @@ pub(crate) async fn a_command_that_is_never_ready_is_over_with_its_time(ctx: Ctx
     assert_eq!(kind, ErrorType::HandlerTimeout, "{message}");
     ensure!(message.contains("READY"), "{message}");
     match executor {
-        Executor::Api => assert_eq!(lines(&ctx, 2).await?, ["begun", "ended"]),
+        Executor::Api => assert_eq!(ctx.records_lines("box", 2).await?, ["begun", "ended"]),
         Executor::Agent => {
             let left = processes_with(&long)?;
             ensure!(left.is_empty(), "these were left running: {left:?}");
@@ -216,8 +206,7 @@ pub(crate) async fn a_session_ends_with_its_container_and_is_undone_in_the_new_o
     let object =
         ctx.notify("hold", hold(&format!("echo READY; sleep {}", a_long_time()), json!({"action": thaw()}))).await?;
     succeeded(&object)?;
-    // It comes a moment later: a command does not outlive its container.
-    ctx.shell("box", "(sleep 0.5; touch log/end) >/dev/null 2>&1 </dev/null &").await?;
+    ctx.ask_to_end("box").await;
     no_longer_held(&ctx, &object.name_any(), reason::SESSION_LOST).await?;
     ctx.undone(&object.name_any(), reason::UNDO_SUCCEEDED).await?;
     let lines = ctx.recorded("box").await?;

@@ -17,7 +17,7 @@ use boathook_tests::{
 use kube::ResourceExt;
 use serde_json::json;
 
-use crate::held::{held, held_by, hold, is, lines, lock, no_longer_held, thaw, timed_lock};
+use crate::held::{held, held_by, hold, is, lock, no_longer_held, thaw, timed_lock};
 
 pub(crate) async fn a_session_ends_with_its_executor_and_the_next_one_undoes_it(
     ctx: Ctx,
@@ -29,7 +29,7 @@ pub(crate) async fn a_session_ends_with_its_executor_and_the_next_one_undoes_it(
     let other = ctx.notify("hold", hold("echo READY; read -r word", json!({}))).await?.name_any();
     let left = running.kill_executor(&installation).await?;
     // Its input has ended, and so has it.
-    assert_eq!(lines(&ctx, 2).await?, ["freeze", "ended "]);
+    assert_eq!(ctx.records_lines("box", 2).await?, ["freeze", "ended "]);
     let running = Running::revive(&installation, left).await?;
     no_longer_held(&ctx, &name, reason::SESSION_LOST).await?;
     ctx.undone(&name, reason::UNDO_SUCCEEDED).await?;
@@ -77,7 +77,7 @@ pub(crate) async fn a_leader_that_was_stopped_past_its_lease_releases_what_it_ho
     ctx.undone(&name, reason::SESSION_ENDED).await?;
     assert_eq!(ctx.recorded("box").await?, ["freeze"]);
     first.resume()?;
-    assert_eq!(lines(&ctx, 2).await?, ["freeze", "ended RELEASE"]);
+    assert_eq!(ctx.records_lines("box", 2).await?, ["freeze", "ended RELEASE"]);
     first.stop().await?;
     second.stop().await
 }
@@ -93,7 +93,7 @@ pub(crate) async fn an_agent_releases_on_time_while_the_api_server_is_gone(
     let (agent, mut relay) = installation.agent_behind_relay().await?;
     let name = held_by(&ctx, hold(&timed_lock(), json!({"afterSeconds": TIME.as_secs()}))).await?;
     relay.close().await?;
-    let lines = lines(&ctx, 2).await?;
+    let lines = ctx.records_lines("box", 2).await?;
     let (freeze, thaw) = freezes_at(&lines)?;
     let released_after = thaw.saturating_sub(freeze);
     ensure!(released_after <= TIME + LATE, "released late, after {released_after:?}");
@@ -121,7 +121,7 @@ pub(crate) async fn what_a_killed_agent_held_is_ended_and_undone_without_an_api_
     agent.kill().await?;
     ensure!(!processes_with(&long)?.is_empty(), "it ended with its agent: there is nothing to try");
     let agent = installation.agent_again().await?;
-    assert_eq!(lines(&ctx, 2).await?, ["freeze", "thaw"]);
+    assert_eq!(ctx.records_lines("box", 2).await?, ["freeze", "thaw"]);
     ensure!(processes_with(&long)?.is_empty(), "what was held is still running");
     relay.open().await?;
     let object = ctx.undone(&name, reason::UNDO_SUCCEEDED).await?;

@@ -88,35 +88,40 @@ fn main() -> ExitCode {
         outages::what_expires_while_its_executor_is_down_is_undone_when_it_is_back,
         outages::a_handler_whose_executor_was_killed_is_unknown_and_undone,
         outages::a_process_that_is_told_to_stop_lets_its_handlers_end,
-        outages::with_the_gate_off_nothing_runs_but_what_is_owed_is_undone,
         held_alone::a_session_ends_with_its_executor_and_the_next_one_undoes_it,
         held_alone::a_process_that_is_told_to_stop_releases_what_it_holds,
     ];
+    let both_embedded = alone![outages::with_the_gate_off_nothing_runs_but_what_is_owed_is_undone];
     let only_api_alone = alone![
         authors::with_boathook_down_no_command_is_written_and_every_thaw_can_be_asked_for,
         outages::a_leader_that_was_stopped_past_its_lease_runs_nothing_twice,
-        held_alone::a_leader_that_was_stopped_past_its_lease_releases_what_it_holds,
     ];
+    let only_api_embedded = alone![held_alone::a_leader_that_was_stopped_past_its_lease_releases_what_it_holds];
     let only_agent_alone = alone![
-        outages::an_agent_undoes_on_time_while_the_api_server_is_gone,
         outages::an_agent_that_was_killed_undoes_without_an_api_server_too,
         outages::an_agent_that_was_away_never_runs_what_was_revoked,
         orphans::what_a_killed_agent_left_running_is_ended_before_it_is_undone,
         orphans::what_a_handler_left_running_on_purpose_outlives_the_agent,
         orphans::an_agent_that_is_told_to_stop_ends_what_does_not_end_by_itself,
-        held_alone::an_agent_releases_on_time_while_the_api_server_is_gone,
         held_alone::what_a_killed_agent_held_is_ended_and_undone_without_an_api_server,
+    ];
+    let only_agent_on_time = alone![
+        outages::an_agent_undoes_on_time_while_the_api_server_is_gone,
+        held_alone::an_agent_releases_on_time_while_the_api_server_is_gone,
     ];
     let suite = [
         Scenarios {
-            executor: Executor::Api,
             common: [both.clone(), only_api].concat(),
             alone: [both_alone.clone(), only_api_alone].concat(),
+            alone_embedded: [both_embedded.clone(), only_api_embedded].concat(),
+            ..Scenarios::with(Executor::Api)
         },
         Scenarios {
-            executor: Executor::Agent,
             common: [both, only_agent].concat(),
             alone: [both_alone, only_agent_alone].concat(),
+            alone_embedded: both_embedded,
+            on_time: only_agent_on_time,
+            ..Scenarios::with(Executor::Agent)
         },
     ];
     phases::main(Path::new(env!("CARGO_BIN_EXE_lantern")), &suite)

@@ -174,12 +174,7 @@ pub(crate) async fn an_agent_undoes_on_time_while_the_api_server_is_gone(
     let frozen = ctx.notify("freeze", freeze_for(TIME)).await?;
     succeeded(&frozen)?;
     relay.close().await?;
-    let lines = ctx
-        .poll_until(DEADLINE, "the pod is thawed", async || {
-            let lines = ctx.recorded("box").await?;
-            Ok(if lines.len() > 1 { Look::Done(lines) } else { Look::NotYet(format!("{lines:?}")) })
-        })
-        .await?;
+    let lines = ctx.records_lines("box", 2).await?;
     let (freeze, thaw) = freezes_at(&lines)?;
     let thawed_after = thaw.saturating_sub(freeze);
     ensure!(thawed_after <= TIME + LATE, "thawed late, after {thawed_after:?}");

@@ -96,7 +96,7 @@ pub(crate) async fn an_undo_that_fails_is_tried_until_it_succeeds(ctx: Ctx, _: E
     let pod =
         freezer(recorder(&ctx, "box")).notifier("main", "stuck", "test -e log/loose && echo loosened >> log/lines");
     ctx.run_pod(pod.build()).await?;
-    let undo = json!({"notifier": "stuck", "timeoutSeconds": 1});
+    let undo = json!({"notifier": "stuck", "timeoutSeconds": 10});
     let frozen = ctx.notify("freeze", json!({"podName": "box", "notifier": "freeze", "undo": undo})).await?;
     succeeded(&frozen)?;
     ctx.request_undo(&frozen.name_any()).await?;
@@ -121,7 +121,7 @@ pub(crate) async fn an_undo_runs_in_a_terminating_namespace(ctx: Ctx, _: Executo
     ctx.request_undo(&frozen.name_any()).await?;
     ctx.undone(&frozen.name_any(), reason::UNDO_SUCCEEDED).await?;
     assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
-    ctx.shell("box", "touch log/end").await?;
+    ctx.ask_to_end("box").await;
     ctx.gone::<PodNotification>(&frozen.name_any()).await
 }
 
@@ -130,7 +130,7 @@ pub(crate) async fn an_undo_runs_in_the_new_instance_of_a_restarted_container(ct
     ctx.run_pod(freezer(restartable(&ctx, "box")).build()).await?;
     let frozen = ctx.notify("freeze", freeze()).await?;
     succeeded(&frozen)?;
-    ctx.shell("box", "touch log/end").await?;
+    ctx.ask_to_end("box").await;
     ctx.restarted("box", 1).await?;
     ctx.request_undo(&frozen.name_any()).await?;
     let undone = ctx.undone(&frozen.name_any(), reason::UNDO_SUCCEEDED).await?;

@@ -8,6 +8,8 @@ mod cri;
 mod deployments;
 mod endings;
 mod exec;
+mod gate;
+mod hook_rules;
 mod images;
 mod kube_runtime;
 mod logbook;
@@ -17,6 +19,7 @@ mod pods;
 mod services;
 mod signals;
 mod snapshots;
+mod written;
 
 use std::{path::Path, process::ExitCode};
 
@@ -50,6 +53,13 @@ fn main() -> ExitCode {
         endings::what_a_successful_handler_leaves_behind_stays,
         endings::a_handler_in_an_image_without_a_shell_ends_too,
         exec::a_stream_cut_in_the_middle_has_no_status,
+        gate::the_gates_conditions_hold_what_its_rule_holds,
+        hook_rules::a_template_says_what_to_run_and_where_it_belongs,
+        hook_rules::a_hook_has_a_template_or_actions_of_its_own,
+        hook_rules::a_hook_changes_only_by_being_asked_to_thaw,
+        hook_rules::what_is_recorded_of_a_hook_is_as_right_as_what_was_written,
+        hook_rules::a_snapshot_is_of_one_claim_or_of_those_selected_and_never_changes,
+        hook_rules::a_lifecycle_has_a_hook_at_some_stage,
         images::an_image_without_a_shell_runs_and_is_executed_in,
         kube_runtime::a_watcher_goes_on_where_its_connection_was_cut,
         logbook::a_copy_under_load_is_torn_and_one_of_a_frozen_book_is_whole,

@@ -1,32 +1,27 @@
 //! What the API server itself holds people to when they write notifications: the rules of the CRDs.
 
-use std::time::Duration;
-
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use boathook_api::{Notification, PodNotification};
-use boathook_tests::Ctx;
+use boathook_tests::{Ctx, DEADLINE};
 use futures::future::try_join_all;
-use kube::{
-    Api,
-    api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
-};
-use serde_json::{Value, json};
+use kube::Api;
+use serde_json::json;
 
-const INSTALL_DEADLINE: Duration = Duration::from_secs(60);
+use crate::written::Kind;
 
 pub(crate) async fn the_kinds_are_installed_by_many_at_once_and_again(ctx: Ctx) -> Result<()> {
     let client = ctx.client();
-    try_join_all((0..4).map(|_| boathook_install::apply(&client, ctx.namespace(), INSTALL_DEADLINE))).await?;
+    try_join_all((0..4).map(|_| boathook_install::apply(&client, ctx.namespace(), DEADLINE))).await?;
     let notifications: Api<Notification> = ctx.api();
     notifications.list(&Default::default()).await.context("a kind is not served that was waited for")?;
     Ok(())
 }
 
 pub(crate) async fn a_pod_notification_does_exactly_one_thing_and_so_does_its_undo(ctx: Ctx) -> Result<()> {
-    let notifications = installed(&ctx).await?;
+    let notifications = Kind::installed::<PodNotification>(&ctx).await?;
     let exec = json!({"exec": {"command": ["sync"]}});
     let held = json!({"exec": {"command": ["lock"], "hold": true}});
-    for good in [
+    let good = [
         json!({"podName": "db-0", "notifier": "reload"}),
         json!({"podName": "db-0", "notifier": "reload", "containers": ["main"]}),
         json!({"podName": "db-0", "action": exec, "containers": ["main"], "undo": {"notifier": "thaw"}}),
@@ -35,10 +30,9 @@ pub(crate) async fn a_pod_notification_does_exactly_one_thing_and_so_does_its_un
         json!({"podName": "db-0", "action": held, "undo": {}}),
         json!({"podName": "db-0", "action": held, "undo": {"afterSeconds": 3}}),
         json!({"podName": "db-0", "action": held, "undo": {"notifier": "thaw"}}),
-    ] {
-        notifications.create("good", &good).await.with_context(|| format!("refused: {good}"))?;
-    }
-    for (bad, words) in [
+    ];
+    notifications.takes(&good).await?;
+    let bad = [
         (json!({"podName": "db-0"}), "write exactly one of notifier and action"),
         (json!({"podName": "db-0", "notifier": "a", "action": exec}), "write exactly one of notifier and action"),
         (json!({"podName": "db-0", "action": {}}), "write exactly one of exec, signal, httpGet and tcpSocket"),
@@ -56,18 +50,15 @@ pub(crate) async fn a_pod_notification_does_exactly_one_thing_and_so_does_its_un
         (json!({"podName": "db-0", "notifier": "a", "startDeadlineSeconds": 0}), "startDeadlineSeconds"),
         (json!({"podName": "", "notifier": "a"}), "podName"),
         (json!({"notifier": "a"}), "podName"),
-    ] {
-        let message = notifications.refused("bad", &bad).await?;
-        anyhow::ensure!(message.contains(words), "{bad} is refused in other words: {message}");
-    }
-    Ok(())
+    ];
+    notifications.refuses(&bad).await
 }
 
 pub(crate) async fn a_pod_notification_changes_only_in_what_may_change(ctx: Ctx) -> Result<()> {
-    let notifications = installed(&ctx).await?;
+    let notifications = Kind::installed::<PodNotification>(&ctx).await?;
     let spec = json!({"podName": "db-0", "notifier": "freeze", "undo": {"notifier": "thaw", "afterSeconds": 3600}});
     notifications.create_for_good("kept", &spec).await?;
-    for change in [
+    let changes = [
         json!({"podName": "db-1"}),
         json!({"notifier": "other"}),
         json!({"notifier": null, "action": {"exec": {"command": ["sync"]}}}),
@@ -77,93 +68,24 @@ pub(crate) async fn a_pod_notification_changes_only_in_what_may_change(ctx: Ctx)
         json!({"undo": {"notifier": "other"}}),
         json!({"undo": {"notifier": null, "action": {"exec": {"command": ["sync"]}}}}),
         json!({"undo": {"afterSeconds": null}}),
-    ] {
-        let message = notifications.change_refused("kept", &change).await?;
-        let words = "only undoRequested and ttlSecondsAfterFinished can be changed";
-        anyhow::ensure!(message.contains(words), "{change} is refused in other words: {message}");
-    }
+    ];
+    notifications.keeps("kept", "only undoRequested and ttlSecondsAfterFinished can be changed", &changes).await?;
     notifications.change("kept", &json!({"ttlSecondsAfterFinished": 3600})).await?;
     notifications.change("kept", &json!({"undoRequested": true})).await?;
-    for taken_back in [json!({"undoRequested": false}), json!({"undoRequested": null})] {
-        let message = notifications.change_refused("kept", &taken_back).await?;
-        anyhow::ensure!(message.contains("undoRequested cannot be taken back"), "{taken_back}: {message}");
-    }
+    let taken_back = [json!({"undoRequested": false}), json!({"undoRequested": null})];
+    notifications.keeps("kept", "undoRequested cannot be taken back", &taken_back).await?;
     notifications.change("kept", &json!({"ttlSecondsAfterFinished": null})).await
 }
 
 pub(crate) async fn a_notification_never_changes(ctx: Ctx) -> Result<()> {
-    installed(&ctx).await?;
-    let notifications = Kind::of::<Notification>(&ctx);
+    let notifications = Kind::installed::<Notification>(&ctx).await?;
     let spec = json!({"selector": {"matchLabels": {"app": "none"}}, "notifier": "reload", "parallelism": -1});
     notifications.create_for_good("kept", &spec).await?;
-    for change in [
+    let changes = [
         json!({"notifier": "other"}),
         json!({"parallelism": 1}),
         json!({"policy": "PreExistingPods"}),
         json!({"selector": {"matchLabels": {"app": "other"}}}),
-    ] {
-        let message = notifications.change_refused("kept", &change).await?;
-        anyhow::ensure!(message.contains("spec is immutable"), "{change} is refused in other words: {message}");
-    }
-    Ok(())
-}
-
-async fn installed(ctx: &Ctx) -> Result<Kind> {
-    boathook_install::apply(&ctx.client(), boathook_install::NAMESPACE, INSTALL_DEADLINE).await?;
-    Ok(Kind::of::<PodNotification>(ctx))
-}
-
-/// The objects of one kind, as people write them: right or wrong.
-struct Kind {
-    resource: ApiResource,
-    api: Api<DynamicObject>,
-}
-
-impl Kind {
-    fn of<K: kube::Resource<DynamicType = ()>>(ctx: &Ctx) -> Self {
-        let resource = ApiResource::erase::<K>(&());
-        Self { api: Api::namespaced_with(ctx.client(), ctx.namespace(), &resource), resource }
-    }
-
-    async fn post(&self, name: &str, spec: &Value, dry_run: bool) -> kube::Result<DynamicObject> {
-        let object = DynamicObject::new(name, &self.resource).data(json!({"spec": spec}));
-        self.api.create(&PostParams { dry_run, ..PostParams::default() }, &object).await
-    }
-
-    /// In a dry run.
-    async fn create(&self, name: &str, spec: &Value) -> Result<()> {
-        self.post(name, spec, true).await?;
-        Ok(())
-    }
-
-    async fn create_for_good(&self, name: &str, spec: &Value) -> Result<()> {
-        self.post(name, spec, false).await?;
-        Ok(())
-    }
-
-    /// The API server's words.
-    async fn refused(&self, name: &str, spec: &Value) -> Result<String> {
-        invalid(self.post(name, spec, true).await).with_context(|| format!("{spec}"))
-    }
-
-    async fn patch(&self, name: &str, spec: &Value) -> kube::Result<DynamicObject> {
-        self.api.patch(name, &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await
-    }
-
-    async fn change(&self, name: &str, spec: &Value) -> Result<()> {
-        self.patch(name, spec).await.with_context(|| format!("a change is refused that is allowed: {spec}"))?;
-        Ok(())
-    }
-
-    async fn change_refused(&self, name: &str, spec: &Value) -> Result<String> {
-        invalid(self.patch(name, spec).await).with_context(|| format!("{spec}"))
-    }
-}
-
-fn invalid<T>(answer: kube::Result<T>) -> Result<String> {
-    match answer {
-        Err(kube::Error::Api(status)) if status.code == 422 => Ok(status.message),
-        Err(error) => Err(error).context("failed in another way than by being invalid"),
-        Ok(_) => bail!("was taken, though it breaks a rule"),
-    }
+    ];
+    notifications.keeps("kept", "spec is immutable", &changes).await
 }

@@ -84,8 +84,12 @@ pub(crate) async fn a_container_that_keeps_failing_backs_off_and_tells_why(ctx: 
     let told = (last.exit_code, last.reason.as_deref(), last.message.as_deref());
     assert_eq!(told, (3, Some("Error"), Some("the tide\n")));
     let previous = LogParams { previous: true, ..LogParams::default() };
-    assert_eq!(ctx.api::<Pod>().logs("box", &previous).await?, "aground\n");
-    Ok(())
+    // It goes on failing, and the log of the one before goes when there is a next one.
+    ctx.poll_until(DEADLINE, "what it wrote is kept", async || {
+        let log = ctx.api::<Pod>().logs("box", &previous).await?;
+        Ok(if log == "aground\n" { Look::Done(()) } else { Look::NotYet(log) })
+    })
+    .await
 }
 
 pub(crate) async fn a_command_that_failed_is_run_again_until_it_succeeds(ctx: Ctx) -> Result<()> {

@@ -4,11 +4,7 @@ use anyhow::{Result, bail, ensure};
 use boathook_api::{application_snapshot::Consistency, pod_notification::Executor};
 use boathook_tests::{
     Ctx,
-    boathook::{
-        application_snapshots::{by, is_complete},
-        installation::Installation,
-        running::Running,
-    },
+    boathook::application_snapshots::{by, is_complete},
     logbook::{self, FREEZE, Report, THAW},
 };
 use k8s_openapi::api::core::v1::Pod;
@@ -20,12 +16,7 @@ fn of_the_writer(hooks: &[Value]) -> Value {
     json!({"source": {"persistentVolumeClaimName": "writer"}, "executionHookInfos": hooks})
 }
 
-pub(crate) async fn twenty_snapshots_under_load_are_whole_with_hooks(
-    ctx: Ctx,
-    installation: Installation,
-    executor: Executor,
-) -> Result<()> {
-    let running = Running::start(&installation, executor).await?;
+pub(crate) async fn twenty_snapshots_under_load_are_whole_with_hooks(ctx: Ctx, _: Executor) -> Result<()> {
     logbook::serve(&ctx, "writer").await?;
     let action = |command: [&str; 3]| json!({"exec": {"command": command}, "actionTimeoutSeconds": 60});
     let actions = json!({"preAction": action(FREEZE), "postAction": action(THAW), "expirationSeconds": 600});
@@ -45,21 +36,16 @@ pub(crate) async fn twenty_snapshots_under_load_are_whole_with_hooks(
     }
     // There was load: each has more than the one before.
     ensure!(records.is_sorted_by(|earlier, later| earlier < later), "{records:?}");
-    running.stop().await
+    Ok(())
 }
 
 /// Else the other scenario would show nothing.
-pub(crate) async fn of_twenty_snapshots_under_load_some_are_torn_without_hooks(
-    ctx: Ctx,
-    installation: Installation,
-    executor: Executor,
-) -> Result<()> {
-    let running = Running::start(&installation, executor).await?;
+pub(crate) async fn of_twenty_snapshots_under_load_some_are_torn_without_hooks(ctx: Ctx, _: Executor) -> Result<()> {
     logbook::serve(&ctx, "writer").await?;
     for name in (1..=COPIES).map(|copy| format!("copy-{copy}")) {
         is_complete(&ctx.take(&name, of_the_writer(&[])).await?, Consistency::Crash)?;
         if restored(&ctx, &name).await?.torn {
-            return running.stop().await;
+            return Ok(());
         }
     }
     bail!("none of {COPIES} copies under load is torn")

@@ -34,8 +34,7 @@ pub(crate) async fn what_is_frozen_when_the_api_server_goes_is_thawed_on_time(
     let template = json!({"preAction": freeze, "postAction": thaw, "expirationSeconds": EXPIRATION.as_secs()});
     ctx.create_template("quiet", template).await?;
     let storage = ctx.silent_storage().await?;
-    let fields = json!({"volumeSnapshotClassName": storage.class, "cutTimeoutSeconds": 600});
-    ctx.create_application_snapshot("nightly", with(of_data([by("quiet")]), fields)).await?;
+    ctx.create_application_snapshot("nightly", with(of_data([by("quiet")]), storage.fields())).await?;
     storage.asked_for("nightly").await?;
 
     of_controller.close().await;

@@ -1,16 +1,21 @@
 //! The cut: one that fails or hangs fails the snapshot, and thaws; and what comes late changes nothing.
 
 use anyhow::{Result, ensure};
-use boathook_api::{ApplicationSnapshot, application_snapshot::Phase, pod_notification::Executor, words::reason};
+use boathook_api::{
+    ApplicationSnapshot,
+    application_snapshot::{Consistency, Phase},
+    pod_notification::Executor,
+    words::reason,
+};
 use boathook_tests::{
-    Ctx,
+    Ctx, DEADLINE,
     boathook::{
-        application_snapshots::{by, failed_for, of_data, trouble},
+        application_snapshots::{by, failed_for, is_complete, of_data, trouble},
         execution_hooks::{freezing, shell, with},
         recording::{record, recorder_on},
     },
     claims::claim,
-    snapshots::VolumeSnapshot,
+    snapshots::{VolumeSnapshot, is_ready},
 };
 use kube::api::DeleteParams;
 use serde_json::json;
@@ -19,8 +24,7 @@ pub(crate) async fn a_cut_that_fails_thaws_and_leaves_nothing(ctx: Ctx, _: Execu
     ctx.run_box_on_data().await?;
     ctx.create_template("quiet", freezing()).await?;
     let storage = ctx.silent_storage().await?;
-    let spec = with(of_data([by("quiet")]), json!({"volumeSnapshotClassName": storage.class}));
-    ctx.create_application_snapshot("nightly", spec).await?;
+    ctx.create_application_snapshot("nightly", with(of_data([by("quiet")]), storage.fields())).await?;
     storage.asked_for("nightly").await?;
     assert_eq!(ctx.recorded("box").await?, ["freeze"]);
     storage.fails("nightly", "the pool is full").await?;
@@ -37,7 +41,7 @@ pub(crate) async fn a_cut_that_comes_after_its_time_is_never_called_consistent(c
     ctx.run_box_on_data().await?;
     ctx.create_template("quiet", freezing()).await?;
     let storage = ctx.silent_storage().await?;
-    let fields = json!({"volumeSnapshotClassName": storage.class, "cutTimeoutSeconds": 10});
+    let fields = with(storage.fields(), json!({"cutTimeoutSeconds": 10}));
     ctx.create_application_snapshot("nightly", with(of_data([by("quiet")]), fields)).await?;
     let asked = storage.asked_for("nightly").await?;
     let failed = ctx.over("nightly").await?;
@@ -46,8 +50,7 @@ pub(crate) async fn a_cut_that_comes_after_its_time_is_never_called_consistent(c
     ctx.gone::<VolumeSnapshot>("nightly").await?;
     storage.cuts_late(&asked).await?;
     // Whoever looks at the next one has seen what came before it.
-    let fields = json!({"volumeSnapshotClassName": storage.class});
-    ctx.create_application_snapshot("weekly", with(of_data([by("quiet")]), fields)).await?;
+    ctx.create_application_snapshot("weekly", with(of_data([by("quiet")]), storage.fields())).await?;
     storage.cuts("weekly").await?;
     ctx.in_phase("weekly", Phase::Complete).await?;
     let still: ApplicationSnapshot = ctx.api().get("nightly").await?;
@@ -56,12 +59,28 @@ pub(crate) async fn a_cut_that_comes_after_its_time_is_never_called_consistent(c
     Ok(())
 }
 
+/// It is cut, and its upload may take hours.
+pub(crate) async fn the_thaw_does_not_wait_until_it_is_ready(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_box_on_data().await?;
+    ctx.create_template("quiet", freezing()).await?;
+    let storage = ctx.silent_storage().await?;
+    ctx.create_application_snapshot("nightly", with(of_data([by("quiet")]), storage.fields())).await?;
+    storage.cuts_and_uploads("nightly").await?;
+    is_complete(&ctx.over("nightly").await?, Consistency::Application)?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    let uploading: VolumeSnapshot = ctx.api().get("nightly").await?;
+    ensure!(!is_ready(&uploading), "it was ready to use: {uploading:?}");
+    storage.cuts("nightly").await?;
+    ctx.watch_until(DEADLINE, "nightly", "is ready to use", is_ready).await?;
+    assert_eq!(ctx.consistency_mark("nightly").await?.as_deref(), Some("Application"));
+    Ok(())
+}
+
 pub(crate) async fn a_snapshot_deleted_before_the_cut_thaws_and_leaves_nothing(ctx: Ctx, _: Executor) -> Result<()> {
     ctx.run_box_on_data().await?;
     ctx.create_template("quiet", freezing()).await?;
     let storage = ctx.silent_storage().await?;
-    let spec = with(of_data([by("quiet")]), json!({"volumeSnapshotClassName": storage.class}));
-    ctx.create_application_snapshot("nightly", spec).await?;
+    ctx.create_application_snapshot("nightly", with(of_data([by("quiet")]), storage.fields())).await?;
     storage.asked_for("nightly").await?;
     ctx.delete_and_see_gone::<ApplicationSnapshot>("nightly").await?;
     assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
@@ -92,12 +111,9 @@ pub(crate) async fn of_several_claims_all_are_cut_or_none(ctx: Ctx, _: Executor)
     ctx.run_pod(recorder_on(&ctx, "data", "box").mount_claim("wal", "/wal").build()).await?;
     ctx.create_template("quiet", freezing()).await?;
     let storage = ctx.silent_storage().await?;
-    let spec = json!({
-        "source": {"selector": {"matchLabels": {"app": "db"}}},
-        "volumeSnapshotClassName": storage.class,
-        "executionHookInfos": [by("quiet")],
-    });
-    ctx.create_application_snapshot("nightly", spec).await?;
+    let source = json!({"selector": {"matchLabels": {"app": "db"}}});
+    let spec = json!({"source": source, "executionHookInfos": [by("quiet")]});
+    ctx.create_application_snapshot("nightly", with(spec, storage.fields())).await?;
     storage.cuts("nightly-data").await?;
     storage.fails("nightly-wal", "the pool is full").await?;
     failed_for(&ctx.over("nightly").await?, reason::CUT_FAILED)?;

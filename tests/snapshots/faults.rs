@@ -8,7 +8,7 @@ use boathook_api::{
     ApplicationSnapshot, ExecutionHook, PodNotification,
     application_snapshot::{ApplicationSnapshotStatus, Consistency},
     pod_notification::Executor,
-    words::condition,
+    words::{condition, reason},
 };
 use boathook_tests::{
     Ctx, DEADLINE,
@@ -17,7 +17,7 @@ use boathook_tests::{
         application_snapshots::{self, is_complete},
         conditions::is_true,
         installation::Installation,
-        notifications::{condition_of, state, status},
+        notifications::{condition_of, may_be_undone_once_more, state, status, undone},
         process::Process,
     },
     cluster::Choice,
@@ -32,8 +32,11 @@ const MOST_WRITES: usize = 100;
 /// On another cluster than the embedded one each round takes longer, and every seventh write has to do.
 const STEP_ELSEWHERE: usize = 7;
 
+/// Two changes that are looked at together become one write: so much may one run have fewer than another.
+const FEWER: usize = 5;
+
 /// Nothing is written for this long when everything is done; and, in the end, for that long.
-const QUIET: Duration = Duration::from_millis(500);
+pub(crate) const QUIET: Duration = Duration::from_millis(500);
 const LONG_QUIET: Duration = Duration::from_secs(5);
 
 /// A controller, and the proxy that it writes through.
@@ -75,8 +78,9 @@ async fn kill_at_every_write(
         Choice::Kubeconfig => STEP_ELSEWHERE,
     };
     let mut watched = installation.controller_behind_proxy(executor).await?;
-    let mut undisturbed = false;
-    for at in (1..).step_by(step).take_while(|at| *at <= MOST_WRITES) {
+    let whole = writes_of_a_whole_run(ctx, &watched.1, expiration).await?;
+    let (mut undisturbed, mut killed) = (false, 0);
+    for at in (1..=MOST_WRITES).step_by(step) {
         let (begun, name) = (Instant::now(), format!("at-{at}"));
         two_pods::create_templates(ctx, &name, expiration).await?;
         watched.1.cut(Cut { of: "", at, fate });
@@ -86,17 +90,20 @@ async fn kill_at_every_write(
             ended = comes_to_a_good_end(ctx, &watched.1, &name) => ended.map(|()| true)?,
         };
         let writes = watched.1.writes();
-        if !undisturbed {
-            watched = replace(installation, executor, watched).await?;
+        match undisturbed {
+            true => watched.1.count(),
+            false => watched = replace(installation, executor, watched).await?,
         }
+        killed += usize::from(!undisturbed);
         let kept = promises_kept(ctx, &watched.1, &name).await;
         let ended = kept.with_context(|| format!("killed at the last of these writes: {writes:#?}"))?;
         eprintln!("{at} {}: {} ({:?})", writes.last().map_or("", String::as_str), shown(&ended), begun.elapsed());
-        if undisturbed {
+        if undisturbed && at > whole {
             break;
         }
     }
     ensure!(undisturbed, "it writes without end: {:#?}", watched.1.writes());
+    ensure!(killed * step + FEWER >= whole, "of {whole} writes it was killed at {killed}");
     let (controller, proxy) = watched;
     proxy.count();
     proxy.quiet_for(LONG_QUIET).await?;
@@ -108,14 +115,38 @@ async fn kill_at_every_write(
     }
 }
 
-/// The chosen write was never made, and so nobody is killed.
-async fn comes_to_a_good_end(ctx: &Ctx, proxy: &ApiProxy, name: &str) -> Result<()> {
-    let ended = ctx.over(name).await?;
-    proxy.quiet_for(QUIET).await?;
-    is_complete(&ended, Consistency::Application)
+/// How many writes a snapshot takes when nobody stands in the way.
+async fn writes_of_a_whole_run(ctx: &Ctx, proxy: &ApiProxy, expiration: Option<i32>) -> Result<usize> {
+    two_pods::create_templates(ctx, "whole", expiration).await?;
+    proxy.count();
+    ctx.create_application_snapshot("whole", two_pods::snapshot("whole")).await?;
+    comes_to_a_good_end(ctx, proxy, "whole").await?;
+    let writes = proxy.writes();
+    eprintln!("a whole run: {writes:#?}");
+    promises_kept(ctx, proxy, "whole").await?;
+    Ok(writes.len())
 }
 
-async fn replace(installation: &Installation, executor: Executor, (killed, proxy): Watched) -> Result<Watched> {
+/// The chosen write was never made, and so nobody is killed.
+async fn comes_to_a_good_end(ctx: &Ctx, proxy: &ApiProxy, name: &str) -> Result<()> {
+    is_complete(&ctx.over(name).await?, Consistency::Application)?;
+    is_let_go(ctx, name).await?;
+    proxy.quiet_for(QUIET).await
+}
+
+/// Waits until what is over has nothing left to write: its hooks, which did all that they should, are gone, and nothing
+/// holds it any more.
+pub(crate) async fn is_let_go(ctx: &Ctx, name: &str) -> Result<()> {
+    everything_gone(ctx).await?;
+    let is_free = |object: &ApplicationSnapshot| object.finalizers().is_empty();
+    ctx.watch_until(DEADLINE, name, "is let go", is_free).await.map(drop)
+}
+
+pub(crate) async fn replace(
+    installation: &Installation,
+    executor: Executor,
+    (killed, proxy): Watched,
+) -> Result<Watched> {
     killed.kill().await?;
     drop(proxy);
     installation.bury_leader().await?;
@@ -139,25 +170,34 @@ async fn promises_kept(ctx: &Ctx, proxy: &ApiProxy, name: &str) -> Result<Applic
 }
 
 /// Waits until no PodNotification owes anything.
-async fn nothing_owed(ctx: &Ctx) -> Result<()> {
+pub(crate) async fn nothing_owed(ctx: &Ctx) -> Result<()> {
     let is_closed = |object: &PodNotification| {
         let undone = condition_of(object, condition::UNDONE).is_some_and(|(truth, _)| truth == "True");
         let owes = status(object).claim.is_some() && !undone;
-        state(object).is_terminal() && !owes && object.finalizers().is_empty()
+        // One without an expiry is undone once more soon: before that the next round would count its writes.
+        let expires = object.spec.undo.as_ref().is_some_and(|undo| undo.after_seconds.is_some());
+        let free = object.finalizers().is_empty() || expires && is_kept_for_long(object);
+        state(object).is_terminal() && !owes && free
     };
     let mut watch = ctx.watch::<PodNotification>("").await?;
     watch.until(DEADLINE, "no undo is owed", |seen| seen.now.values().all(is_closed)).await.map(drop)
 }
 
 /// Waits until the hooks have gone with their snapshot, and the PodNotifications with their hooks.
-async fn everything_gone(ctx: &Ctx) -> Result<()> {
+pub(crate) async fn everything_gone(ctx: &Ctx) -> Result<()> {
     let mut hooks = ctx.watch::<ExecutionHook>("").await?;
     hooks.until(DEADLINE, "every hook is gone", |seen| seen.now.is_empty()).await?;
     let mut parts = ctx.watch::<PodNotification>("").await?;
-    parts.until(DEADLINE, "every PodNotification is gone", |seen| seen.now.is_empty()).await.map(drop)
+    let is_gone = "every PodNotification is gone";
+    parts.until(DEADLINE, is_gone, |seen| seen.now.values().all(is_kept_for_long)).await.map(drop)
 }
 
-fn shown(status: &ApplicationSnapshotStatus) -> String {
+/// Whether it is undone, and to be undone once more: it may be held until then.
+fn is_kept_for_long(object: &PodNotification) -> bool {
+    undone(object).as_deref() == Some(reason::UNDO_SUCCEEDED) && may_be_undone_once_more(object)
+}
+
+pub(crate) fn shown(status: &ApplicationSnapshotStatus) -> String {
     let why = status.trouble.as_ref().map(|trouble| trouble.reason.as_str()).unwrap_or_default();
     let consistency = status.consistency.map(|consistency| format!("{consistency:?} ")).unwrap_or_default();
     format!("{:?} {consistency}{why}", status.phase)

@@ -140,7 +140,7 @@ pub(crate) async fn two_snapshots_of_one_claim_come_one_after_the_other(ctx: Ctx
         ctx.create_template(name, freezing()).await?;
     }
     let storage = ctx.silent_storage().await?;
-    let spec = with(of_data([by("quiet")]), json!({"volumeSnapshotClassName": storage.class}));
+    let spec = with(of_data([by("quiet")]), storage.fields());
     ctx.create_application_snapshot("first", spec).await?;
     ctx.in_phase("first", Phase::Cutting).await?;
     ctx.create_application_snapshot("second", of_data([by("still")])).await?;

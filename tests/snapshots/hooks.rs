@@ -7,7 +7,7 @@ use boathook_api::{
     words::{condition, reason},
 };
 use boathook_tests::{
-    Ctx,
+    Ctx, DEADLINE,
     boathook::{
         conditions,
         execution_hooks::{condition_of, freezing, freezing_as, mains, part_of, shell, shell_within, status, with},
@@ -15,6 +15,9 @@ use boathook_tests::{
         recording::{record, recorder, recorder_on},
     },
     claims::claim,
+    images::LANTERN,
+    pods::pod,
+    poll::Look,
 };
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -101,7 +104,7 @@ pub(crate) async fn a_pre_action_that_fails_on_one_of_three_containers_is_taken_
 pub(crate) async fn a_pre_action_that_hangs_is_given_up_and_taken_back(ctx: Ctx, _: Executor) -> Result<()> {
     ctx.run_pod(recorder(&ctx, "box").build()).await?;
     let hangs = format!("{}; exec sleep {}", record("freeze"), a_long_time());
-    let spec = with(freezing(), json!({"preAction": shell_within(&hangs, 2)}));
+    let spec = with(freezing(), json!({"preAction": shell_within(&hangs, 10)}));
     ctx.create_hook("db", with(spec, mains(["box"]))).await?;
     let thawed = ctx.thawed("db").await?;
     assert_eq!(status(&thawed).pre_action_succeed, Some(false));
@@ -110,6 +113,33 @@ pub(crate) async fn a_pre_action_that_hangs_is_given_up_and_taken_back(ctx: Ctx,
     let lines = ctx.recorded("box").await?;
     ensure!(lines.last().is_some_and(|line| line == "thaw"), "{lines:?}");
     Ok(())
+}
+
+/// Through the API server nothing can be ended: it freezes long after it was given up, and thawed. An agent ends it.
+pub(crate) async fn a_pre_action_that_freezes_after_its_time_is_taken_back(ctx: Ctx, executor: Executor) -> Result<()> {
+    ctx.run_pod(recorder(&ctx, "box").build()).await?;
+    let late = format!("{}; until [ -e log/go ]; do sleep 0.1; done; {}", record("begun"), record("freeze"));
+    let spec = json!({"preAction": shell_within(&late, 10), "expirationSeconds": 60});
+    ctx.create_hook("db", with(with(freezing(), spec), mains(["box"]))).await?;
+    let thawed = ctx.thawed("db").await?;
+    assert_eq!(status(&thawed).pre_action_succeed, Some(false));
+    ctx.shell("box", "touch log/go").await?;
+    match executor {
+        Executor::Api => {
+            ctx.records("box", "freeze").await?;
+            ctx.poll_until(DEADLINE, "it is thawed after its freeze", async || {
+                let lines = ctx.recorded("box").await?;
+                let last = |word: &str| lines.iter().rposition(|line| line == word);
+                Ok(if last("freeze") < last("thaw") { Look::Done(()) } else { Look::NotYet(format!("{lines:?}")) })
+            })
+            .await
+        }
+        Executor::Agent => {
+            let lines = ctx.recorded("box").await?;
+            ensure!(!lines.contains(&"freeze".to_owned()), "it was not ended: {lines:?}");
+            Ok(())
+        }
+    }
 }
 
 /// Each attempt is one more line; one that succeeds in time makes the hook freeze.
@@ -123,7 +153,7 @@ pub(crate) async fn a_pre_action_is_tried_again_until_its_time_is_over(ctx: Ctx,
     assert_eq!(ctx.recorded("box").await?, ["freeze", "freeze", "freeze"]);
     ctx.delete_and_see_gone::<ExecutionHook>("late").await?;
 
-    let never = with(with(freezing(), json!({"preAction": shell_within("exit 1", 10)})), mains(["box"]));
+    let never = with(with(freezing(), json!({"preAction": shell_within("exit 1", 30)})), mains(["box"]));
     ctx.create_hook("never", never).await?;
     let thawed = ctx.thawed("never").await?;
     let before = part_of(&thawed, "box")?.pre_action_status.unwrap_or_default();
@@ -160,6 +190,51 @@ pub(crate) async fn a_hook_that_is_asked_to_thaw_stays_to_be_read(ctx: Ctx, _: E
     Ok(())
 }
 
+pub(crate) async fn a_hook_without_a_post_action_is_thawed_by_doing_nothing(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_pod(recorder(&ctx, "box").build()).await?;
+    let spec = with(with(freezing(), json!({"postAction": null})), mains(["box"]));
+    ctx.freeze("db", spec.clone()).await?;
+    ctx.request_thaw("db").await?;
+    let thawed = ctx.thawed("db").await?;
+    assert_eq!(condition_of(&thawed, condition::THAWED), Some(("True".to_owned(), reason::THAWED.to_owned())));
+    ensure!(part_of(&thawed, "box")?.post_action_status.is_none(), "something was run: {thawed:?}");
+    ctx.delete_and_see_gone::<ExecutionHook>("db").await?;
+
+    // A PreAction that failed has nothing to be taken back by either.
+    ctx.create_hook("fails", with(spec, json!({"preAction": shell_within("exit 1", 2)}))).await?;
+    let failed = ctx.thawed("fails").await?;
+    assert_eq!(status(&failed).pre_action_succeed, Some(false));
+    assert_eq!(ctx.recorded("box").await?, ["freeze"]);
+    Ok(())
+}
+
+/// By the agent, on the pod's node: a real cluster's pods are reached only from there.
+pub(crate) async fn a_pre_action_asks_by_http_or_tcp(ctx: Ctx, _: Executor) -> Result<()> {
+    const PORT: i32 = 28_431;
+    let serves = [LANTERN, "serve", &format!("$(POD_IP):{PORT}"), "quiet"];
+    let web = pod("web", ctx.images().lantern).env_from_field("POD_IP", "status.podIP").command(serves);
+    ctx.run_pod(web.build()).await?;
+    for (name, asks) in [
+        ("http", json!({"httpGet": {"port": PORT, "path": "/freeze"}, "actionTimeoutSeconds": 60})),
+        ("tcp", json!({"tcpSocket": {"port": PORT}, "actionTimeoutSeconds": 60})),
+    ] {
+        let spec = json!({"preAction": asks, "postAction": asks, "expirationSeconds": 3600});
+        ctx.freeze(name, with(spec, mains(["web"]))).await?;
+        ctx.request_thaw(name).await?;
+        let part = part_of(&ctx.thawed(name).await?, "web")?;
+        let after = part.post_action_status.and_then(|status| status.action_succeed);
+        assert_eq!(after, Some(true), "{name}");
+    }
+    let nobody = json!({"tcpSocket": {"port": PORT + 1}, "actionTimeoutSeconds": 2});
+    ctx.create_hook("nobody", with(json!({"preAction": nobody, "expirationSeconds": 3600}), mains(["web"]))).await?;
+    let failed = ctx.tried("nobody").await?;
+    let (_, why) = condition_of(&failed, condition::FROZEN).unwrap_or_default();
+    assert_eq!(why, reason::PRE_ACTION_FAILED, "{failed:?}");
+    let message = conditions::message(&status(&failed).conditions, condition::FROZEN);
+    ensure!(message.contains("pod `web`"), "it does not say where: {message}");
+    Ok(())
+}
+
 pub(crate) async fn a_hook_that_nobody_thaws_is_thawed_when_its_time_is_over(ctx: Ctx, _: Executor) -> Result<()> {
     ctx.run_pod(recorder(&ctx, "box").build()).await?;
     ctx.create_hook("db", with(with(freezing(), json!({"expirationSeconds": 15})), mains(["box"]))).await?;
@@ -167,7 +242,10 @@ pub(crate) async fn a_hook_that_nobody_thaws_is_thawed_when_its_time_is_over(ctx
     assert_eq!(condition_of(&thawed, condition::EXPIRED), Some(("True".to_owned(), reason::EXPIRED.to_owned())));
     assert_eq!(condition_of(&thawed, condition::FROZEN), Some(("False".to_owned(), reason::EXPIRED.to_owned())));
     assert_eq!(condition_of(&thawed, condition::NO_EXPIRY), None);
-    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    let mut lines = ctx.recorded("box").await?;
+    // By whoever ran it and when the hook asks for it: a thaw runs at least once.
+    lines.dedup();
+    assert_eq!(lines, ["freeze", "thaw"]);
     Ok(())
 }
 
@@ -175,7 +253,7 @@ pub(crate) async fn a_hook_without_an_expiry_warns_and_stays_frozen(ctx: Ctx, _:
     ctx.run_pod(recorder(&ctx, "box").build()).await?;
     let frozen = ctx.freeze("db", with(with(freezing(), json!({"expirationSeconds": null})), mains(["box"]))).await?;
     assert_eq!(condition_of(&frozen, condition::NO_EXPIRY), Some(("True".to_owned(), reason::NO_EXPIRY.to_owned())));
-    ctx.event_of("db", reason::NO_EXPIRY).await?;
+    ctx.event_of::<ExecutionHook>("db", reason::NO_EXPIRY).await?;
     assert_eq!(ctx.recorded("box").await?, ["freeze"]);
     ctx.delete_and_see_gone::<ExecutionHook>("db").await?;
     assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);

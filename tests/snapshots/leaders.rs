@@ -15,7 +15,6 @@ use boathook_tests::{
         process::Process,
     },
 };
-use serde_json::json;
 
 use crate::two_pods::{self, PODS};
 
@@ -30,8 +29,7 @@ pub(crate) async fn a_leader_stopped_while_frozen_comes_back_and_freezes_nothing
     let pair = Pair::start(&ctx, &installation, executor).await?;
     let storage = ctx.silent_storage().await?;
     two_pods::create_templates(&ctx, "nightly", Some(two_pods::LONG)).await?;
-    let spec = with(two_pods::snapshot("nightly"), json!({"volumeSnapshotClassName": storage.class}));
-    ctx.create_application_snapshot("nightly", spec).await?;
+    ctx.create_application_snapshot("nightly", with(two_pods::snapshot("nightly"), storage.fields())).await?;
     storage.asked_for("nightly").await?;
 
     let pair = pair.stop_the_leader(&installation, executor).await?;

@@ -10,6 +10,7 @@ mod faults;
 mod freezing;
 mod hooks;
 mod leaders;
+mod marked_faults;
 mod outages;
 mod sharing;
 mod targets;
@@ -28,6 +29,11 @@ use boathook_tests::{
 use door::{admitted, refused, withdrawn};
 
 fn main() -> ExitCode {
+    // They take longest, so they are begun first; and what is restored is the same with every executor.
+    let only_api = common![
+        copies::twenty_snapshots_under_load_are_whole_with_hooks,
+        copies::of_twenty_snapshots_under_load_some_are_torn_without_hooks,
+    ];
     let both = common![
         consistency::a_snapshot_holds_what_was_frozen_and_says_so,
         consistency::a_container_restarted_while_frozen_is_thawed_and_not_consistent,
@@ -36,9 +42,14 @@ fn main() -> ExitCode {
         consistency::a_hook_that_expires_before_the_cut_fails_the_snapshot,
         consistency::a_claim_that_nobody_uses_needs_no_hooks,
         consistency::a_claim_that_comes_into_use_before_the_cut_is_not_consistent,
+        consistency::a_claim_that_is_attached_to_a_node_is_in_use,
+        consistency::a_claim_that_is_attached_before_the_cut_is_not_consistent,
+        consistency::a_session_held_until_the_thaw_makes_it_consistent,
+        consistency::a_session_lost_before_the_cut_fails_the_snapshot,
         consistency::without_hooks_a_snapshot_of_what_is_used_is_crash_consistent,
         cutting::a_cut_that_fails_thaws_and_leaves_nothing,
         cutting::a_cut_that_comes_after_its_time_is_never_called_consistent,
+        cutting::the_thaw_does_not_wait_until_it_is_ready,
         admitted::a_marked_snapshot_is_held_until_it_is_frozen,
         admitted::what_was_done_for_a_marked_snapshot_goes_with_it,
         admitted::two_marked_snapshots_at_once_share_one_freeze,
@@ -49,6 +60,8 @@ fn main() -> ExitCode {
         refused::who_may_not_create_hooks_marks_no_snapshot,
         withdrawn::a_client_that_goes_away_has_everything_thawed,
         withdrawn::a_snapshot_that_never_appears_is_thawed_when_its_time_is_over,
+        withdrawn::a_marked_snapshot_that_is_cut_too_late_is_marked_a_crash,
+        withdrawn::a_marked_snapshot_whose_cut_fails_is_marked_a_crash,
         cutting::a_snapshot_deleted_before_the_cut_thaws_and_leaves_nothing,
         cutting::a_snapshot_deleted_after_the_cut_thaws_and_keeps_what_was_cut,
         cutting::of_several_claims_all_are_cut_or_none,
@@ -63,9 +76,11 @@ fn main() -> ExitCode {
         hooks::a_hook_freezes_what_it_selects_and_thaws_when_it_is_deleted,
         hooks::a_pre_action_that_fails_on_one_of_three_containers_is_taken_back_on_all,
         hooks::a_pre_action_that_hangs_is_given_up_and_taken_back,
+        hooks::a_pre_action_that_freezes_after_its_time_is_taken_back,
         hooks::a_pre_action_is_tried_again_until_its_time_is_over,
         hooks::a_hook_deleted_while_its_pre_action_runs_is_thawed,
         hooks::a_hook_that_is_asked_to_thaw_stays_to_be_read,
+        hooks::a_hook_without_a_post_action_is_thawed_by_doing_nothing,
         hooks::a_hook_that_nobody_thaws_is_thawed_when_its_time_is_over,
         hooks::a_hook_without_an_expiry_warns_and_stays_frozen,
         hooks::a_template_edited_midway_changes_nothing_under_way,
@@ -82,30 +97,40 @@ fn main() -> ExitCode {
         thawing::a_hanging_inner_thaw_does_not_delay_an_expired_outer_one,
         thawing::what_is_frozen_in_a_namespace_that_is_deleted_is_thawed,
     ];
-    let both_alone = alone![
-        outages::a_pre_action_whose_reply_is_lost_is_taken_back,
-        outages::a_snapshot_that_outlives_its_controller_is_consistent_only_without_an_expiry,
-        outages::a_snapshot_deleted_while_the_controller_is_down_is_thawed,
-        leaders::a_leader_stopped_while_frozen_comes_back_and_freezes_nothing,
-        leaders::a_leader_stopped_between_two_hooks_comes_back_and_freezes_nothing,
-    ];
-    // Where no executor is concerned, or the controller makes the fewer writes the more the agent does.
+    let only_agent = common![hooks::a_pre_action_asks_by_http_or_tcp];
+    let both_alone = alone![outages::a_pre_action_whose_reply_is_lost_is_taken_back];
+    // Where no executor is concerned, or the controller makes the fewer writes the more the agent does. The longest first.
     let only_api_alone = alone![
-        copies::twenty_snapshots_under_load_are_whole_with_hooks,
-        copies::of_twenty_snapshots_under_load_some_are_torn_without_hooks,
         faults::killed_before_any_answer_every_promise_is_kept,
         cut_off::a_freeze_whose_answer_is_lost_is_taken_back,
         refused::with_boathook_down_plain_snapshots_are_taken_and_marked_ones_refused,
-        faults::killed_before_any_write_arrives_every_promise_is_kept,
     ];
-    let only_agent_alone = alone![cut_off::what_is_frozen_when_the_api_server_goes_is_thawed_on_time];
+    let only_api_embedded = alone![
+        faults::killed_before_any_write_arrives_every_promise_is_kept,
+        marked_faults::killed_at_any_write_of_a_marked_snapshot_every_promise_is_kept,
+    ];
+    // Controllers that come and go: with the agent they do no more than without it.
+    let of_controllers = alone![
+        leaders::a_leader_stopped_while_frozen_comes_back_and_freezes_nothing,
+        outages::a_snapshot_that_outlives_its_controller_is_consistent_only_without_an_expiry,
+        outages::a_snapshot_deleted_while_the_controller_is_down_is_thawed,
+    ];
+    let both_embedded = alone![leaders::a_leader_stopped_between_two_hooks_comes_back_and_freezes_nothing];
+    let only_agent_on_time = alone![cut_off::what_is_frozen_when_the_api_server_goes_is_thawed_on_time];
     let suite = [
         Scenarios {
-            executor: Executor::Api,
-            common: both.clone(),
-            alone: [both_alone.clone(), only_api_alone].concat(),
+            common: [only_api, both.clone()].concat(),
+            alone: [only_api_alone, of_controllers.clone(), both_alone.clone()].concat(),
+            alone_embedded: [only_api_embedded, both_embedded.clone()].concat(),
+            ..Scenarios::with(Executor::Api)
         },
-        Scenarios { executor: Executor::Agent, common: both, alone: [both_alone, only_agent_alone].concat() },
+        Scenarios {
+            common: [both, only_agent].concat(),
+            alone: both_alone,
+            alone_embedded: [of_controllers, both_embedded].concat(),
+            on_time: only_agent_on_time,
+            ..Scenarios::with(Executor::Agent)
+        },
     ];
     phases::main(Path::new(env!("CARGO_BIN_EXE_lantern")), &suite)
 }

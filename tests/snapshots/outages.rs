@@ -58,7 +58,7 @@ pub(crate) async fn a_snapshot_that_outlives_its_controller_is_consistent_only_w
     ctx.create_template("never", with(freezing(), json!({"expirationSeconds": null}))).await?;
     let storage = ctx.silent_storage().await?;
     for (template, consistency) in [("expires", Consistency::Crash), ("never", Consistency::Application)] {
-        let spec = with(of_data([by(template)]), json!({"volumeSnapshotClassName": storage.class}));
+        let spec = with(of_data([by(template)]), storage.fields());
         ctx.create_application_snapshot(template, spec).await?;
         ctx.in_phase(template, Phase::Cutting).await?;
         storage.asked_for(template).await?;
@@ -84,7 +84,7 @@ pub(crate) async fn a_snapshot_deleted_while_the_controller_is_down_is_thawed(
     ctx.run_box_on_data().await?;
     ctx.create_template("quiet", freezing()).await?;
     let storage = ctx.silent_storage().await?;
-    let spec = with(of_data([by("quiet")]), json!({"volumeSnapshotClassName": storage.class}));
+    let spec = with(of_data([by("quiet")]), storage.fields());
     ctx.create_application_snapshot("nightly", spec).await?;
     storage.asked_for("nightly").await?;
     let Running { controller, agent } = running;

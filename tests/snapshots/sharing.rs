@@ -16,15 +16,13 @@ use boathook_tests::{
     },
     storage::SilentStorage,
 };
-use serde_json::json;
 
 /// Two snapshots, `first` and `second`, of which the second follows the first: frozen, and the storage asked for both.
 async fn two_that_share(ctx: &Ctx) -> Result<SilentStorage> {
     ctx.run_box_on_data().await?;
     ctx.create_template("quiet", freezing()).await?;
     let storage = ctx.silent_storage().await?;
-    let spec =
-        with(of_data([by("quiet")]), json!({"volumeSnapshotClassName": storage.class, "cutTimeoutSeconds": 600}));
+    let spec = with(of_data([by("quiet")]), storage.fields());
     ctx.create_application_snapshot("first", spec.clone()).await?;
     ctx.in_phase("first", Phase::Cutting).await?;
     ctx.create_application_snapshot("second", spec).await?;

@@ -80,7 +80,7 @@ async fn refused(ctx: &Ctx, name: &str, why: &str, words: &[&str]) -> Result<()>
     assert_eq!(condition_of(&hook, condition::ACCEPTED), Some(("False".to_owned(), why.to_owned())), "{name}");
     let message = conditions::message(&status(&hook).conditions, condition::ACCEPTED);
     ensure!(words.iter().all(|word| message.contains(word)), "hook `{name}` does not say what to do: {message}");
-    ctx.event_of(name, why).await
+    ctx.event_of::<ExecutionHook>(name, why).await
 }
 
 pub(crate) async fn execute_once_runs_on_the_oldest_pod_that_is_ready(ctx: Ctx, _: Executor) -> Result<()> {

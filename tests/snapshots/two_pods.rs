@@ -7,7 +7,7 @@ use boathook_tests::{
     Ctx,
     boathook::{
         application_snapshots::{by, of_data},
-        execution_hooks::{mains, shell, with},
+        execution_hooks::{mains, shell, shell_within, with},
         recording::recorder_on,
     },
     claims::claim,
@@ -37,9 +37,19 @@ pub(crate) fn record(snapshot: &str, pod: &str, done: &str) -> String {
 
 /// The hooks of one snapshot: of each pod, what freezes and what thaws it.
 pub(crate) async fn create_templates(ctx: &Ctx, snapshot: &str, expiration: Option<i32>) -> Result<()> {
+    create_templates_within(ctx, snapshot, expiration, 60).await
+}
+
+/// The same, whose PreActions have this many seconds each.
+pub(crate) async fn create_templates_within(
+    ctx: &Ctx,
+    snapshot: &str,
+    expiration: Option<i32>,
+    seconds: i32,
+) -> Result<()> {
     for pod in PODS {
         let template = json!({
-            "preAction": shell(&record(snapshot, pod, "frozen")),
+            "preAction": shell_within(&record(snapshot, pod, "frozen"), seconds),
             "postAction": shell(&record(snapshot, pod, "thawed")),
             "expirationSeconds": expiration,
         });

@@ -1,13 +1,23 @@
-//! A builder for volume claims. They name no class: every test cluster has a default one.
+//! A builder for volume claims. They name no class: every test cluster has a default one. And their attachment to a node,
+//! which the drivers of the test clusters have no need of.
 
+use anyhow::{Context, Result};
 use k8s_openapi::{
-    api::core::v1::{
-        PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedLocalObjectReference, VolumeResourceRequirements,
+    api::{
+        core::v1::{
+            PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedLocalObjectReference, VolumeResourceRequirements,
+        },
+        storage::v1::{VolumeAttachment, VolumeAttachmentSource, VolumeAttachmentSpec},
     },
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta},
 };
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
 
-use crate::snapshots;
+use crate::{Ctx, DEADLINE, snapshots};
 
 /// Room for what the scenarios write, a few megabytes.
 const SIZE: &str = "64Mi";
@@ -46,6 +56,30 @@ impl ClaimBuilder {
 
     pub fn build(self) -> PersistentVolumeClaim {
         self.claim
+    }
+}
+
+impl Ctx {
+    /// Says of the claim's volume that it is attached to a node, in the name of an attacher that nobody serves: so it stays
+    /// as it is written here, and goes with the scenario.
+    pub async fn attach(&self, claim: &str) -> Result<()> {
+        let volume_of = |claim: &PersistentVolumeClaim| claim.spec.as_ref()?.volume_name.clone();
+        let bound = self.watch_until(DEADLINE, claim, "is bound", |claim| volume_of(claim).is_some()).await?;
+        let name = format!("{}-{claim}", self.namespace());
+        let spec = VolumeAttachmentSpec {
+            attacher: "nobody.boathook.dev".to_owned(),
+            node_name: "nowhere".to_owned(),
+            source: VolumeAttachmentSource {
+                persistent_volume_name: volume_of(&bound),
+                ..VolumeAttachmentSource::default()
+            },
+        };
+        let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
+        self.create_cluster_scoped(VolumeAttachment { metadata, spec, status: None }).await?;
+        let attached = Patch::Merge(json!({"status": {"attached": true}}));
+        let api: Api<VolumeAttachment> = Api::all(self.client());
+        let written = api.patch_status(&name, &PatchParams::default(), &attached).await;
+        written.map(drop).with_context(|| format!("failed to write the status of VolumeAttachment `{name}`"))
     }
 }
 

@@ -54,6 +54,28 @@ impl DeploymentBuilder {
         self
     }
 
+    /// For what holds under both strategies.
+    pub fn recreate_if(self, recreate: bool) -> Self {
+        if recreate { self.recreate() } else { self }
+    }
+
+    /// How long a rollout, and each stage of it, may go without progress.
+    pub fn progress_deadline(mut self, seconds: i32) -> Self {
+        self.spec.progress_deadline_seconds = Some(seconds);
+        self
+    }
+
+    /// How many old ReplicaSets are kept.
+    pub fn history_limit(mut self, sets: i32) -> Self {
+        self.spec.revision_history_limit = Some(sets);
+        self
+    }
+
+    pub fn annotation(mut self, key: &str, value: &str) -> Self {
+        self.metadata.annotations.get_or_insert_default().insert(key.to_owned(), value.to_owned());
+        self
+    }
+
     pub fn build(self) -> Deployment {
         Deployment { metadata: self.metadata, spec: Some(self.spec), status: None }
     }

@@ -1,6 +1,9 @@
 //! The embedded cluster in the scenarios' own process, on its socket, in a folder that goes with it.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use anyhow::{Context, Result};
 use boathook::embedded::{self, Options};
@@ -17,8 +20,10 @@ pub struct Embedded {
 impl Embedded {
     /// Starts it with the images of this `lantern` and of the logbook beside it.
     pub async fn start(lantern: &Path) -> Result<Self> {
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
         // A process id may come again after a run that was killed.
-        let dir = std::env::temp_dir().join(format!("boathook-scenarios-{}", std::process::id()));
+        let dir = std::env::temp_dir().join(format!("boathook-scenarios-{}-{number}", std::process::id()));
         if dir.exists() {
             std::fs::remove_dir_all(&dir).context("failed to remove what an earlier run left")?;
         }

@@ -21,7 +21,7 @@ pub struct Images {
 
 /// As `cargo xtask cluster up` imports them.
 pub const IMPORTED: Images =
-    Images { shell: "localhost/busybox:1", lantern: "localhost/distroless:2", logbook: "localhost/logbook:1" };
+    Images { shell: "localhost/busybox:1", lantern: "localhost/distroless:3", logbook: "localhost/logbook:1" };
 
 /// On the embedded cluster this machine is the shell, so that a machine with nothing but Rust will do.
 pub(crate) const EMBEDDED: Images = Images { shell: "host", ..IMPORTED };

@@ -13,7 +13,7 @@ use std::{
     path::Path,
     process::ExitCode,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Result, anyhow};
@@ -24,11 +24,17 @@ use tokio::runtime::{Builder, Runtime};
 use crate::{
     Ctx,
     cluster::{Choice, Cluster},
-    namespace,
+    durations, namespace,
 };
 
-/// Scenarios mostly wait for the cluster, so more of them than there are cores run at once.
-pub const DEFAULT_THREADS: usize = 8;
+/// Scenarios mostly wait for the cluster, so more of them than there are cores run at once: an embedded one shares this
+/// process' cores, and whoever uses another one waits the longer for it.
+pub fn default_threads(choice: Choice) -> usize {
+    match choice {
+        Choice::Embedded => 8,
+        Choice::Kubeconfig => 16,
+    }
+}
 
 /// Past the sum of the waits of any scenario: it stops one that waits without a deadline of its own.
 const SCENARIO_DEADLINE: Duration = Duration::from_secs(3600);
@@ -64,10 +70,10 @@ pub fn main(lantern: &Path, once: Vec<Scenario>, also_in_process: Vec<Scenario>)
 
 fn run_all(lantern: &Path, scenarios: &[Scenario], in_process: &[Scenario]) -> Result<ExitCode> {
     let mut arguments = Arguments::from_args();
-    arguments.test_threads = arguments.test_threads.or(Some(DEFAULT_THREADS));
     let names: BTreeSet<_> = scenarios.iter().map(|scenario| scenario.name).collect();
     assert_eq!(names.len(), scenarios.len(), "two scenarios have the same name");
     let choice = Choice::of_the_environment()?;
+    arguments.test_threads = arguments.test_threads.or(Some(default_threads(choice)));
     let in_process = if choice == Choice::Embedded { in_process } else { &[] };
     let in_process_name = |scenario: &Scenario| format!("in_process::{}", scenario.name);
     if arguments.list {
@@ -81,7 +87,9 @@ fn run_all(lantern: &Path, scenarios: &[Scenario], in_process: &[Scenario]) -> R
     let runtime = Arc::new(Builder::new_multi_thread().enable_all().build()?);
     let (cluster, embedded) = runtime.block_on(Cluster::connect(choice, lantern))?;
     let trial = |name: String, cluster: &Cluster, scenario: &Scenario| {
-        trial(name, &runtime, cluster, Box::new(scenario.run), String::new)
+        let (cluster, named, body) = (cluster.clone(), name.clone(), scenario.run);
+        let run = move || async move { in_namespace(cluster, &named, Box::new(body)).await }.boxed_local();
+        trial(name, &runtime, run)
     };
     let mut trials: Vec<_> =
         scenarios.iter().map(|scenario| trial(scenario.name.to_owned(), &cluster, scenario)).collect();
@@ -90,6 +98,7 @@ fn run_all(lantern: &Path, scenarios: &[Scenario], in_process: &[Scenario]) -> R
         trials.extend(in_process.iter().map(|scenario| trial(in_process_name(scenario), &cluster, scenario)));
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
+    eprint!("{}", durations::longest());
     if let Some(embedded) = embedded {
         runtime.block_on(embedded.stop())?;
     }
@@ -99,27 +108,32 @@ fn run_all(lantern: &Path, scenarios: &[Scenario], in_process: &[Scenario]) -> R
 /// What a scenario does with what it is given.
 pub type Body = Box<dyn FnOnce(Ctx) -> LocalBoxFuture<'static, Result<()>> + Send>;
 
-/// A scenario as a trial, which runs it in a namespace of its own. What `afterword` says is told with its failure.
+/// A scenario as a trial: it runs on a thread of its own.
 pub fn trial(
     name: String,
     runtime: &Arc<Runtime>,
-    cluster: &Cluster,
-    body: Body,
-    afterword: impl Fn() -> String + Send + 'static,
+    run: impl FnOnce() -> LocalBoxFuture<'static, Result<()>> + Send + 'static,
 ) -> Trial {
-    let (runtime, cluster, scenario) = (runtime.clone(), cluster.clone(), name.clone());
+    let (runtime, scenario) = (Arc::clone(runtime), name.clone());
     Trial::test(name, move || {
         RUNS_SCENARIOS.set(true);
-        let outcome = runtime.block_on(run(cluster, &scenario, body));
-        outcome.map_err(|error| Failed::from(format!("{}\n{}", explain(&error), afterword()).trim_end()))
+        let begun = Instant::now();
+        let outcome = runtime.block_on(run());
+        durations::note(scenario, begun.elapsed());
+        outcome.map_err(|error| Failed::from(explain(&error)))
     })
 }
 
-async fn run(cluster: Cluster, scenario: &str, body: Body) -> Result<()> {
+/// Runs a scenario in a namespace of its own, which goes with it.
+pub async fn in_namespace(cluster: Cluster, scenario: &str, body: Body) -> Result<()> {
     let client = cluster.client.clone();
     let name = namespace::create(&client, scenario).await?;
     let ctx = Ctx::new(cluster, name.clone());
     let outcome = attempt(ctx.clone(), body).await;
+    if let Err(error) = &outcome {
+        // Cleaning up after a failure can take minutes.
+        eprintln!("{scenario} failed: {}", explain(error));
+    }
     let cleaned = ctx.remove_cluster_scoped().await;
     let destroyed = namespace::destroy(&client, &name).await;
     sum_up([outcome, cleaned, destroyed])
@@ -154,7 +168,7 @@ fn sum_up(outcomes: [Result<()>; 3]) -> Result<()> {
 
 /// The error and its causes, a line or more each. (anyhow's own form adds a backtrace when `RUST_BACKTRACE` is set: of
 /// the runtime, mostly, and never of the cluster.)
-fn explain(error: &anyhow::Error) -> String {
+pub(crate) fn explain(error: &anyhow::Error) -> String {
     let lines: Vec<_> = error.chain().map(ToString::to_string).collect();
     lines.join("\n  because: ")
 }

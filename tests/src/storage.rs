@@ -16,7 +16,7 @@ use kube::{
     core::{ApiResource, TypeMeta},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     Ctx, DEADLINE, namespace,
@@ -51,6 +51,11 @@ impl Ctx {
 }
 
 impl SilentStorage {
+    /// This class in an ApplicationSnapshot's spec, with more time for the cut than a scenario takes on a busy machine.
+    pub fn fields(&self) -> Value {
+        json!({"volumeSnapshotClassName": self.class, "cutTimeoutSeconds": 600})
+    }
+
     /// Waits until it is asked for this snapshot, and returns the content that it would write on.
     pub async fn asked_for(&self, snapshot: &str) -> Result<VolumeSnapshotContent> {
         let is_bound = |snapshot: &VolumeSnapshot| content_of(snapshot).is_some();
@@ -68,13 +73,20 @@ impl SilentStorage {
 
     /// The same for a content whose snapshot may be gone by now.
     pub async fn cuts_late(&self, content: &VolumeSnapshotContent) -> Result<()> {
+        self.says_cut(content, true).await
+    }
+
+    /// Cuts this snapshot, and says that it is not ready yet, as while it is uploaded.
+    pub async fn cuts_and_uploads(&self, snapshot: &str) -> Result<()> {
+        let content = self.asked_for(snapshot).await?;
+        self.says_cut(&content, false).await
+    }
+
+    async fn says_cut(&self, content: &VolumeSnapshotContent, ready: bool) -> Result<()> {
         let now = i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos())?;
         let handle = content.name_any();
-        self.writes(
-            content,
-            json!({"creationTime": now, "readyToUse": true, "restoreSize": 0, "snapshotHandle": handle}),
-        )
-        .await
+        let status = json!({"creationTime": now, "readyToUse": ready, "restoreSize": 0, "snapshotHandle": handle});
+        self.writes(content, status).await
     }
 
     /// Fails to cut this snapshot, for this reason.
@@ -84,7 +96,7 @@ impl SilentStorage {
         self.writes(&content, json!({"readyToUse": false, "error": error})).await
     }
 
-    async fn writes(&self, content: &VolumeSnapshotContent, status: serde_json::Value) -> Result<()> {
+    async fn writes(&self, content: &VolumeSnapshotContent, status: Value) -> Result<()> {
         let (name, patch) = (content.name_any(), Patch::Merge(json!({"status": status})));
         let written = self.contents().patch_status(&name, &PatchParams::default(), &patch).await;
         written.map(drop).with_context(|| format!("failed to write the status of VolumeSnapshotContent `{name}`"))

@@ -7,17 +7,18 @@ use boathook_api::{
     ExecutionHook, PodNotification,
     execution_hook::{ExecutionHookActionStatus, ExecutionHookStatus},
 };
-use futures::{StreamExt, stream::BoxStream};
 use k8s_openapi::api::events::v1::Event;
 use kube::{
-    Api, ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
-    core::DynamicObject,
+    Api,
+    api::{Patch, PatchParams, PostParams},
     discovery::ApiResource,
 };
 use serde_json::json;
 
-use crate::pods::{COMMAND, Place};
+use crate::{
+    counted::{Counted, IsOurs},
+    pods::{COMMAND, Place},
+};
 
 const DEADLINE: Duration = Duration::from_secs(280);
 
@@ -45,7 +46,14 @@ pub(super) async fn freeze_and_thaw(place: &Place, size: usize, round: usize) ->
 
 /// Once more, not in a hurry: what is written until it is frozen, and what after.
 pub(super) async fn count_writes(place: &Place, size: usize) -> Result<Writes> {
-    let mut counted = Counted::begin(place).await?;
+    // Nobody else writes to these here.
+    let all: IsOurs = |_| true;
+    let kinds = vec![
+        (ApiResource::erase::<ExecutionHook>(&()), all),
+        (ApiResource::erase::<PodNotification>(&()), all),
+        (ApiResource::erase::<Event>(&()), all),
+    ];
+    let mut counted = Counted::begin(&place.client, &place.namespace, kinds).await?;
     let hook = Hook::create(place, size, &format!("counted-{size}")).await?;
     hook.until(|status| status.pre_action_succeed).await?;
     // The create, and the patch that asks for the thaw, are not Boathook's.
@@ -102,66 +110,4 @@ fn skew(status: &ExecutionHookStatus) -> Result<f64> {
     let all: BTreeSet<_> = all.filter_map(|one| one.pre_action_status.as_ref().and_then(frozen)).collect();
     let (first, last) = all.first().zip(all.last()).context("nothing was frozen")?;
     Ok(last.duration_since(*first).as_secs_f64() * 1000.0)
-}
-
-/// Counts writes by what watches tell: the hook, its PodNotifications, Events.
-struct Counted {
-    place: (kube::Client, String),
-    /// By resource, the version up to which was counted.
-    since: Vec<(ApiResource, String)>,
-}
-
-impl Counted {
-    async fn begin(place: &Place) -> Result<Self> {
-        let resources = [
-            ApiResource::erase::<ExecutionHook>(&()),
-            ApiResource::erase::<PodNotification>(&()),
-            ApiResource::erase::<Event>(&()),
-        ];
-        let mut counted = Self { place: (place.client.clone(), place.namespace.clone()), since: vec![] };
-        for resource in resources {
-            let version = counted.version(&resource).await?;
-            counted.since.push((resource, version));
-        }
-        Ok(counted)
-    }
-
-    fn api(&self, resource: &ApiResource) -> Api<DynamicObject> {
-        Api::namespaced_with(self.place.0.clone(), &self.place.1, resource)
-    }
-
-    async fn version(&self, resource: &ApiResource) -> Result<String> {
-        let list = self.api(resource).list(&ListParams::default().limit(1)).await.context("failed to list")?;
-        list.metadata.resource_version.context("a list has a version")
-    }
-
-    async fn since_last_time(&mut self) -> Result<f64> {
-        let mut count = 0;
-        for place in 0..self.since.len() {
-            let (resource, since) = self.since[place].clone();
-            let until = self.version(&resource).await?;
-            let until_number: u64 = until.parse().context("a version is a number")?;
-            let watch = self.api(&resource).watch(&WatchParams::default().timeout(1), &since).await?;
-            count += writes(watch.boxed(), until_number).await?;
-            self.since[place].1 = until;
-        }
-        Ok(count as f64)
-    }
-}
-
-/// The events up to that version. The watch ends by itself a second later.
-async fn writes(mut watch: BoxStream<'_, kube::Result<WatchEvent<DynamicObject>>>, until: u64) -> Result<usize> {
-    let mut count = 0;
-    while let Some(event) = watch.next().await {
-        let object = match event.context("the watch failed")? {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => object,
-            WatchEvent::Bookmark(_) | WatchEvent::Error(_) => continue,
-        };
-        let version: u64 = object.resource_version().and_then(|version| version.parse().ok()).unwrap_or_default();
-        if version > until {
-            break;
-        }
-        count += 1;
-    }
-    Ok(count)
 }

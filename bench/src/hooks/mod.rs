@@ -5,17 +5,18 @@
 
 mod hook;
 
-use std::{path::Path, time::Instant};
+use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::{
-    bare, connect,
+    bare,
+    clusters::{Cluster, EITHER_EXECUTOR, on_each},
+    connect,
     folder::Folder,
     pods::Place,
     programs::Programs,
     say,
-    system::up,
     table::{Unit, markdown, median},
 };
 use hook::{Seen, Writes};
@@ -34,27 +35,22 @@ struct Size {
 }
 
 pub(crate) async fn measure(quick: bool, programs: &Programs, folder: &Folder) -> Result<String> {
-    let plan = if quick { QUICK } else { FULL };
-    let mut text = String::new();
-    for (name, flags) in [("api", &[][..]), ("agent", &["--agent"][..])] {
-        let dir = folder.path().join(name);
-        std::fs::create_dir(&dir).with_context(|| format!("failed to make `{}`", dir.display()))?;
-        let (_running, kubeconfig, _) = up(programs, &dir, flags).await?;
-        let title = format!("embedded cluster, executor {name}");
-        text.push_str(&one_cluster(&title, "host", plan, Path::new(&kubeconfig)).await?);
-    }
-    if let Some(kubeconfig) = std::env::var_os(crate::REAL_CLUSTER) {
-        let title = "the cluster of the kubeconfig, with the executor of the controller that runs on it";
-        let plan = if quick { QUICK } else { REAL };
-        text.push_str(&one_cluster(title, "localhost/busybox:1", plan, Path::new(&kubeconfig)).await?);
-    }
-    Ok(text)
+    on_each(EITHER_EXECUTOR, programs, folder, async |cluster| {
+        let plan = match (quick, cluster.is_real) {
+            (true, _) => QUICK,
+            (false, true) => REAL,
+            (false, false) => FULL,
+        };
+        one_cluster(&cluster, plan).await
+    })
+    .await
 }
 
-async fn one_cluster(title: &str, image: &str, (sizes, rounds): (&[usize], usize), file: &Path) -> Result<String> {
+async fn one_cluster(cluster: &Cluster, (sizes, rounds): (&[usize], usize)) -> Result<String> {
+    let Cluster { title, kubeconfig, image, is_real: _ } = cluster;
     let most = sizes.iter().copied().max().unwrap_or_default();
     say(&format!("{title}: starting {most} pods"));
-    let place = Place::make(&connect(file).await?, image, most).await?;
+    let place = Place::make(&connect(kubeconfig).await?, image, most).await?;
     let mut lines = vec![head()];
     for &size in sizes {
         let mut seen = Size::default();

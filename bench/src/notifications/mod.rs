@@ -6,17 +6,18 @@
 mod kubectl;
 mod told;
 
-use std::{path::Path, time::Instant};
+use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::{
-    bare, connect,
+    bare,
+    clusters::{Cluster, EITHER_EXECUTOR, on_each},
+    connect,
     folder::Folder,
     pods,
     programs::Programs,
     say,
-    system::up,
     table::{Unit, markdown, median, percentile},
 };
 
@@ -55,27 +56,21 @@ impl Way {
 }
 
 pub(crate) async fn measure(quick: bool, programs: &Programs, folder: &Folder) -> Result<String> {
-    let plan = if quick { QUICK } else { FULL };
-    let mut text = String::new();
-    for (name, flags) in [("api", &[][..]), ("agent", &["--agent"][..])] {
-        let dir = folder.path().join(name);
-        std::fs::create_dir(&dir).with_context(|| format!("failed to make `{}`", dir.display()))?;
-        let (_running, kubeconfig, _) = up(programs, &dir, flags).await?;
-        let title = format!("embedded cluster, executor {name}");
-        text.push_str(&one_cluster(&title, "host", &plan, programs, Path::new(&kubeconfig)).await?);
-    }
-    if let Some(kubeconfig) = std::env::var_os(crate::REAL_CLUSTER) {
-        let title = "the cluster of the kubeconfig, with the executor of the controller that runs on it";
-        let plan = if quick { QUICK } else { REAL };
-        text.push_str(&one_cluster(title, "localhost/busybox:1", &plan, programs, Path::new(&kubeconfig)).await?);
-    }
-    Ok(text)
+    on_each(EITHER_EXECUTOR, programs, folder, async |cluster| {
+        let plan = match (quick, cluster.is_real) {
+            (true, _) => QUICK,
+            (false, true) => REAL,
+            (false, false) => FULL,
+        };
+        one_cluster(&cluster, &plan, programs).await
+    })
+    .await
 }
 
-async fn one_cluster(title: &str, image: &str, plan: &Plan, programs: &Programs, file: &Path) -> Result<String> {
+async fn one_cluster(cluster: &Cluster, plan: &Plan, programs: &Programs) -> Result<String> {
+    let Cluster { title, kubeconfig, image, is_real: _ } = cluster;
     say(&format!("{title}: starting {} pods", plan.pods));
-    let client = connect(file).await?;
-    let place = pods::Place::make(&client, image, plan.pods).await?;
+    let place = pods::Place::make(&connect(kubeconfig).await?, image, plan.pods).await?;
     let (mut told, mut bare, mut by_kubectl) = (Way::default(), Way::default(), Way::default());
     let mut writes = Vec::new();
     for round in 1..=plan.rounds {
@@ -88,7 +83,7 @@ async fn one_cluster(title: &str, image: &str, plan: &Plan, programs: &Programs,
         let rate = bare.add(begun, bare::exec(&place, plan.notifications, AT_ONCE).await?);
         say(&format!("round {round}/{}: bare execs {rate:.0}/s", plan.rounds));
         let begun = Instant::now();
-        let rate = by_kubectl.add(begun, kubectl::exec(&place, programs, file, plan.kubectl).await?);
+        let rate = by_kubectl.add(begun, kubectl::exec(&place, programs, kubeconfig, plan.kubectl).await?);
         say(&format!("round {round}/{}: kubectl exec {rate:.0}/s", plan.rounds));
     }
     place.remove().await?;

@@ -4,12 +4,15 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::CustomResourceExt;
 use serde_json::{Value, json};
 
-use crate::{ApplicationSnapshot, ExecutionHook, ExecutionHookTemplate, Notification, PodNotification};
+use crate::{
+    ApplicationSnapshot, DeploymentLifecycle, ExecutionHook, ExecutionHookTemplate, Notification, PodNotification,
+};
 
 /// Every kind's, in the order of their names.
 pub fn all() -> Vec<CustomResourceDefinition> {
     let all = [
         ApplicationSnapshot::crd(),
+        DeploymentLifecycle::crd(),
         ExecutionHook::crd(),
         fields_under_spec(ExecutionHookTemplate::crd()),
         Notification::crd(),

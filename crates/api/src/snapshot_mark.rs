@@ -127,7 +127,7 @@ pub fn without_meaning(written: &Value, meant: &Value) -> Option<String> {
         (Value::Object(written), Value::Object(meant)) => {
             written.iter().find_map(|(key, value)| match meant.get(key) {
                 Some(meant) => without_meaning(value, meant).map(|path| format!(".{key}{path}")),
-                None => (!value.is_null()).then(|| format!(".{key}")),
+                None => (!says_nothing(value)).then(|| format!(".{key}")),
             })
         }
         (Value::Array(written), Value::Array(meant)) => written
@@ -137,6 +137,11 @@ pub fn without_meaning(written: &Value, meant: &Value) -> Option<String> {
             .find_map(|(place, (written, meant))| Some(format!("[{place}]{}", without_meaning(written, meant)?))),
         _ => None,
     }
+}
+
+/// As good as absent, so that it may be left out of what is meant.
+fn says_nothing(value: &Value) -> bool {
+    value.is_null() || value.as_array().is_some_and(Vec::is_empty)
 }
 
 #[cfg(test)]

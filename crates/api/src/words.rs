@@ -4,7 +4,7 @@
 pub const GROUP: &str = "boathook.dev";
 pub const VERSION: &str = "v1alpha1";
 
-/// Holds an object while an undo is owed, and only then.
+/// Holds an object while an undo is owed, also one that is to run once more; and only then.
 pub const UNDO_FINALIZER: &str = "boathook.dev/undo";
 
 /// The prefix of the annotations by which a pod's author declares notifiers; the container's name follows it.
@@ -39,6 +39,43 @@ pub const EXECUTION_HOOK_NAMES: &str = "boathook.dev/execution-hook-names";
 
 /// On a VolumeSnapshot: `Application` or `Crash`.
 pub const CONSISTENCY: &str = "boathook.dev/consistency";
+
+/// On a Deployment: its rollouts have hooks. `required` by a person, from the start; `managed` since it was adopted. The
+/// Deployment controller copies it to the ReplicaSets, which are held for it.
+pub const LIFECYCLE: &str = "boathook.dev/lifecycle";
+
+/// The value of [`LIFECYCLE`] by which a person has the first rollout held until there is a lifecycle.
+pub const LIFECYCLE_REQUIRED: &str = "required";
+
+/// The value of [`LIFECYCLE`] on a Deployment that was adopted.
+pub const LIFECYCLE_MANAGED: &str = "managed";
+
+/// On a ReplicaSet: what may happen to it. See `boathook_decide::deployment_lifecycle::gate`.
+pub const GATE: &str = "boathook.dev/gate";
+
+/// Holds a DeploymentLifecycle until its Deployment is let go.
+pub const LIFECYCLE_FINALIZER: &str = "boathook.dev/lifecycle";
+
+/// On a hook's pod: the Deployment that it is for; a digest of its name if that is longer than a label may be.
+pub const HOOK_OF_LABEL: &str = "boathook.dev/hook-of";
+
+/// On a hook's pod: the stage that it runs.
+pub const STAGE_LABEL: &str = "boathook.dev/stage";
+
+/// On a hook's pod: which rollout it is of.
+pub const ROLLOUT_LABEL: &str = "boathook.dev/rollout";
+
+/// On a DeploymentLifecycle: a person asks for a stage to be retried or skipped.
+pub const ROLLOUT_REQUEST: &str = "boathook.dev/rollout-request";
+
+/// On a DeploymentLifecycle: who asked for it. Written by admission alone.
+pub const ROLLOUT_REQUESTED_BY: &str = "boathook.dev/rollout-requested-by";
+
+/// What the messages begin with that Boathook writes into a Deployment's own conditions.
+pub const ABORT_PREFIX: &str = "boathook: ";
+
+/// What is written there when an abort is over.
+pub const HOLDS: &str = "Boathook holds a new version until its hooks have passed.";
 
 /// On a PodNotification that a Notification made: the name of that Notification.
 pub const NOTIFICATION_LABEL: &str = "boathook.dev/notification";
@@ -77,7 +114,11 @@ pub mod condition {
     pub const THAWED: &str = "Thawed";
     /// The sessions that a PodNotification holds are open.
     pub const HELD: &str = "Held";
-    /// An ApplicationSnapshot did not come about.
+    /// On a Deployment: how far its rollout is held, and why. A change of it also wakes the Deployment controller.
+    pub const LIFECYCLE: &str = "BoathookLifecycle";
+    /// On a Deployment, and Kubernetes' own: its rollout makes progress.
+    pub const PROGRESSING: &str = "Progressing";
+    /// An ApplicationSnapshot did not come about; a rollout was aborted.
     pub const FAILED: &str = "Failed";
 }
 
@@ -180,8 +221,60 @@ pub mod reason {
     pub const CONTAINER_RESTARTED: &str = "ContainerRestarted";
     /// A pod that nobody had frozen used the claim.
     pub const NEW_POD: &str = "NewPod";
+    /// Something else that was frozen in the same container was thawed before the cut was seen.
+    pub const THAWED_BY_ANOTHER: &str = "ThawedByAnother";
     /// Another process began the hook: this one cannot know whether its time was over.
     pub const CONTROLLER_CHANGED: &str = "ControllerChanged";
     /// `Complete`: as asked for.
     pub const CUT: &str = "Cut";
+    /// A lifecycle waits: there is no Deployment of its name.
+    pub const DEPLOYMENT_NOT_FOUND: &str = "DeploymentNotFound";
+    /// A lifecycle cannot be carried out with the strategy that its Deployment has.
+    pub const STRATEGY: &str = "Strategy";
+    /// A lifecycle looks after its Deployment.
+    pub const MANAGED: &str = "Managed";
+    /// A Deployment is looked after from now on; what it runs was rolled out before.
+    pub const ADOPTED: &str = "Adopted";
+    /// The Deployment is paused: nothing is begun and nothing let in.
+    pub const PAUSED: &str = "Paused";
+    /// A hook runs, or is about to; the new version is held.
+    pub const PRE: &str = "Pre";
+    /// The old version ends; the new one is held.
+    pub const DRAINING: &str = "Draining";
+    /// A hook runs while no pod does.
+    pub const MID: &str = "Mid";
+    /// The new version is let in.
+    pub const ROLLING: &str = "Rolling";
+    /// A hook runs after the rollout.
+    pub const POST: &str = "Post";
+    /// The rollout is complete, with its hooks.
+    pub const COMPLETE: &str = "Complete";
+    /// The template is that again which runs already: no hooks.
+    pub const CANCELLED: &str = "Cancelled";
+    /// A hook failed, and the rollout ended there.
+    pub const ABORTED: &str = "Aborted";
+    /// A newer template has taken the place of the one that was rolled out.
+    pub const SUPERSEDED: &str = "Superseded";
+    /// A hook's command failed, or could not be run.
+    pub const HOOK_RUN_FAILED: &str = "HookRunFailed";
+    /// A hook has succeeded.
+    pub const HOOK_SUCCEEDED: &str = "HookSucceeded";
+    /// The configuration of the webhooks that hold rollouts is missing.
+    pub const GATE_MISSING: &str = "GateMissing";
+    /// A hook's pod was gone before it had ended: another one is made.
+    pub const HOOK_POD_LOST: &str = "HookPodLost";
+    /// A hook's pod cannot be made: a quota, somebody's policy or a pod of its name is in the way. It is tried again.
+    pub const HOOK_POD_REFUSED: &str = "HookPodRefused";
+    /// A person had a stage skipped.
+    pub const SKIPPED: &str = "Skipped";
+    /// A person had a stage retried.
+    pub const RETRIED: &str = "Retried";
+    /// A request of a person cannot be carried out.
+    pub const REQUEST_REFUSED: &str = "RequestRefused";
+    /// `Progressing`, as Kubernetes has it: the rollout makes none any more.
+    pub const PROGRESS_DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
+    /// Likewise: it makes some.
+    pub const REPLICA_SET_UPDATED: &str = "ReplicaSetUpdated";
+    /// A lifecycle that is deleted cannot let its Deployment go yet.
+    pub const LETTING_GO: &str = "LettingGo";
 }

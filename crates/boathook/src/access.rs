@@ -2,7 +2,7 @@
 
 use anyhow::{Error, anyhow};
 use boathook_api::words::GROUP;
-use boathook_install::roles::{NOTIFIER, SNAPSHOTTER};
+use boathook_install::roles::{DEPLOYER, NOTIFIER, SNAPSHOTTER};
 
 use crate::pods::Scope;
 
@@ -42,6 +42,7 @@ pub(crate) fn explained(error: kube::Error, attempt: Attempt<'_>) -> Error {
 fn role_for(resource: &str) -> &'static str {
     match resource {
         POD_NOTIFICATIONS | "pods" => NOTIFIER,
+        "deployments.apps" | "deploymentlifecycles.boathook.dev" => DEPLOYER,
         _ => SNAPSHOTTER,
     }
 }
@@ -69,6 +70,7 @@ mod tests {
         let wanted = "the right to list pods in namespace `sea` is missing (ClusterRole `boathook-notifier` has it): ";
         assert_eq!(told, format!("{wanted}User \"jane\" cannot"));
         assert!(refusal(403, "executionhooks.boathook.dev").contains("`boathook-snapshotter`"));
+        assert!(refusal(403, "deployments.apps").contains("`boathook-deployer`"));
         assert!(refusal(404, POD_NOTIFICATIONS).contains("deploy/crds"));
         assert_eq!(refusal(500, "pods"), "failed to list pods in namespace `sea`: User \"jane\" cannot");
     }

@@ -32,7 +32,7 @@ const PIPE_CLOSED: u8 = 141;
 pub fn main() -> ExitCode {
     // Before anything else: in a container this program becomes the container's command.
     boathook_node::container_init::run_if_asked();
-    let called_as = called_as(std::env::args_os().next());
+    let called_as = called_as();
     let mut parser = commands::with_usage(Cli::command().bin_name(called_as), called_as);
     let matches = parser.get_matches_mut();
     let parsed = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut parser).exit());
@@ -50,8 +50,12 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// What a person types to run this.
-fn called_as(program: Option<OsString>) -> &'static str {
+/// What a person types to run this, for what this tells them to type next.
+pub(crate) fn called_as() -> &'static str {
+    typed_for(std::env::args_os().next())
+}
+
+fn typed_for(program: Option<OsString>) -> &'static str {
     let program = program.map(PathBuf::from);
     let name = program.as_deref().and_then(Path::file_name);
     if name.is_some_and(|name| name == PLUGIN) { "kubectl boathook" } else { "boathook" }
@@ -67,10 +71,10 @@ mod tests {
 
     #[test]
     fn kubectl_calls_it_by_its_own_name() {
-        let called = |program: &str| called_as(Some(program.into()));
+        let called = |program: &str| typed_for(Some(program.into()));
         assert_eq!(called("/usr/local/bin/kubectl-boathook"), "kubectl boathook");
         assert_eq!(called("target/debug/boathook"), "boathook");
-        assert_eq!(called_as(None), "boathook");
+        assert_eq!(typed_for(None), "boathook");
     }
 
     #[test]

@@ -15,6 +15,9 @@ use crate::objects::Kind;
 /// More than the API server would take.
 const LONGEST: u64 = 3 << 20;
 
+const WHAT_TO_WRITE: &str = "write an ApplicationSnapshot, ExecutionHook or ExecutionHookTemplate \
+    (boathook.dev/v1alpha1), or a VolumeSnapshot (snapshot.storage.k8s.io/v1)";
+
 /// All documents of a file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manifest {
@@ -72,10 +75,8 @@ pub(crate) fn parse(text: &str) -> Result<Manifest> {
             ("snapshot.storage.k8s.io/v1", "VolumeSnapshot") => {
                 manifest.wanted.push(Wanted::Marked(Box::new(object(document)?)));
             }
-            (version, kind) => bail!(
-                "`{kind}` of `{version}` freezes nothing: write an ApplicationSnapshot, ExecutionHook or \
-                 ExecutionHookTemplate (boathook.dev/v1alpha1), or a VolumeSnapshot (snapshot.storage.k8s.io/v1)"
-            ),
+            ("", _) | (_, "") => bail!("a document has no apiVersion, or no kind: {WHAT_TO_WRITE}"),
+            (version, kind) => bail!("`{kind}` of `{version}` freezes nothing: {WHAT_TO_WRITE}"),
         }
     }
     match manifest.templates.is_empty() && manifest.wanted.is_empty() {
@@ -133,6 +134,7 @@ spec: {preAction: {exec: {command: [quiesce]}}}
             ("", "no document"),
             ("kind: Pod\napiVersion: v1", "`Pod` of `v1` freezes nothing"),
             ("a: [", "not YAML"),
+            ("just words", "no apiVersion, or no kind"),
             (typo.as_str(), "`mysql`: spec.expirationSecond: there is no such field"),
             (nameless.as_str(), "has no name"),
             (missing.as_str(), "`mysql`: missing field `preAction`"),

@@ -17,16 +17,13 @@ use crate::{
         duration::shown,
         format::Format,
         plain::{command, cut, one_line},
-        table::lines,
+        table::{NONE, lines},
     },
     pods::{self, Choice, FoundPod, Scope},
 };
 
 /// A longer command is cut, unless the table is wide.
 const LONGEST_COMMAND: usize = 60;
-
-/// As kubectl says that there is none.
-const NONE: &str = "<none>";
 
 /// Where a declaration cannot be read.
 const INVALID: &str = "<invalid>";

@@ -96,7 +96,7 @@ pub(crate) async fn merge<K: Kind>(client: &Client, scope: &Scope, name: &str, c
 pub(crate) async fn try_to_create<K: Kind>(client: &Client, scope: &Scope, object: &K) -> Result<Result<(), Refused>> {
     let api: Api<K> = scope.api(client);
     let params = PostParams { dry_run: true, ..PostParams::default() };
-    match in_time(api.create(&params, object)).await? {
+    match answer(api.create(&params, object)).await? {
         Ok(_) => Ok(Ok(())),
         Err(kube::Error::Api(status)) => {
             Ok(Err(Refused { is_there: status.reason == "AlreadyExists", message: status.message }))
@@ -115,10 +115,11 @@ pub(crate) struct Refused {
 
 /// Waits for an answer that is about no object, in time.
 pub(crate) async fn unnamed_answer<T>(request: impl Future<Output = kube::Result<T>>, what: &str) -> Result<T> {
-    in_time(request).await?.with_context(|| format!("failed to {what}"))
+    answer(request).await?.with_context(|| format!("failed to {what}"))
 }
 
-async fn in_time<T>(request: impl Future<Output = T>) -> Result<T> {
+/// Waits for an answer, whatever it is, in time.
+pub(crate) async fn answer<T>(request: impl Future<Output = T>) -> Result<T> {
     let answer = tokio::time::timeout(ANSWER_DEADLINE, request).await;
     answer.with_context(|| format!("the API server did not answer within {ANSWER_DEADLINE:?}"))
 }
@@ -129,7 +130,7 @@ pub(crate) async fn answered<K: Kind, T>(
     verb: &'static str,
     scope: &Scope,
 ) -> Result<T> {
-    in_time(request).await?.map_err(|error| explained(error, Attempt { verb, resource: &resource::<K>(), scope }))
+    answer(request).await?.map_err(|error| explained(error, Attempt { verb, resource: &resource::<K>(), scope }))
 }
 
 #[cfg(test)]

@@ -2,11 +2,15 @@
 
 pub mod application_snapshot;
 mod author_check;
+pub mod deployment_lifecycle;
 pub mod execution_hook;
 pub mod notification;
 mod owner;
 pub mod pod_notification;
+mod refusals;
 pub mod service;
+#[cfg(test)]
+mod test_world;
 pub mod webhooks;
 mod writes;
 

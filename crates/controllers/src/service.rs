@@ -4,13 +4,13 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use boathook_api::{ApplicationSnapshot, ExecutionHook, Notification, PodNotification};
+use boathook_api::{ApplicationSnapshot, DeploymentLifecycle, ExecutionHook, Notification, PodNotification};
 use boathook_decide::pod_notification::owes_undo;
 use boathook_runtime::{
     Clock, Lease, Metrics, Reporter, RunLoop, identity,
     lease::{self, candidate},
     lenient::Lenient,
-    webhook::{self, Reach, Readiness, Webhooks},
+    webhook::{self, Reach, Readiness, Wanted, Webhooks},
 };
 use futures::{Stream, StreamExt, stream};
 use kube::{
@@ -23,7 +23,10 @@ use kube::{
 use snafu::Snafu;
 use tokio::{sync::watch, task::JoinSet};
 
-use crate::{application_snapshot, execution_hook, notification, pod_notification, webhooks};
+use crate::{
+    application_snapshot, deployment_lifecycle, execution_hook, notification, pod_notification, refusals::Refusals,
+    webhooks,
+};
 
 /// How long handlers and undos that run may go on after the stop.
 const GRACE: Duration = Duration::from_secs(30);
@@ -79,6 +82,8 @@ impl Service {
             RunLoop::<PodNotification>::new(client.clone(), all()).metrics(Arc::clone(&metrics));
         let mut hooks = RunLoop::<ExecutionHook>::new(client.clone(), all()).metrics(Arc::clone(&metrics));
         let mut snapshots = RunLoop::<ApplicationSnapshot>::new(client.clone(), all()).metrics(Arc::clone(&metrics));
+        let lifecycles = RunLoop::<DeploymentLifecycle>::new(client.clone(), all()).metrics(Arc::clone(&metrics));
+        let seen_lifecycles = lifecycles.store();
         let (seen_notifications, seen_pod_notifications) = (notifications.store(), pod_notifications.store());
         let (seen_hooks, seen_snapshots) = (hooks.store(), snapshots.store());
         let (volume_snapshots, of_volume_snapshots) =
@@ -90,6 +95,7 @@ impl Service {
             children: seen_pod_notifications.clone(),
             reporter: reporter.clone(),
             parents: snapshots.channel(),
+            refusals: Refusals::default(),
         };
         let of_snapshots = application_snapshot::Controller::new(application_snapshot::Surroundings {
             client: client.clone(),
@@ -101,6 +107,12 @@ impl Service {
             snapshots: volume_snapshots,
             look_again: snapshots.channel(),
         });
+        let of_lifecycles = deployment_lifecycle::Controller {
+            client: client.clone(),
+            lease: lease.clone(),
+            reporter: reporter.clone(),
+            refusals: Refusals::default(),
+        };
         let of_notifications = notification::Controller {
             client: client.clone(),
             lease: lease.clone(),
@@ -126,6 +138,9 @@ impl Service {
         let pod_notifications =
             pod_notifications.on(all_when_leadership_changes(&lease, seen_pod_notifications.clone()));
         let hooks = hooks.on(all_when_leadership_changes(&lease, seen_hooks));
+        let lifecycles = lifecycles
+            .on(deployment_lifecycle::triggers(&client, seen_lifecycles.clone()))
+            .on(all_when_leadership_changes(&lease, seen_lifecycles));
         let snapshots = snapshots
             .on(of_volume_snapshots)
             .on(application_snapshot::triggers(client, seen_snapshots.clone()))
@@ -141,6 +156,8 @@ impl Service {
         spawn(&mut loops, "the loop over ExecutionHooks", hooks.run(Arc::new(of_hooks), stop));
         let stop = stopped(&stop_loops);
         spawn(&mut loops, "the loop over ApplicationSnapshots", snapshots.run(Arc::new(of_snapshots), stop));
+        let stop = stopped(&stop_loops);
+        spawn(&mut loops, "the loop over DeploymentLifecycles", lifecycles.run(Arc::new(of_lifecycles), stop));
         let (stop_candidate, mut leading) = (watch::Sender::new(false), JoinSet::new());
         spawn(&mut leading, "the candidate for the lease", candidate.run(stopped(&stop_candidate)));
         let (readiness, mut others) = (webhooks.readiness(), JoinSet::new());
@@ -225,14 +242,17 @@ async fn bind_webhooks(
     options: &Options,
     metrics: Arc<Metrics>,
 ) -> Result<Webhooks, StartError> {
-    let reviews = webhooks::reviews(client.clone()).await?;
+    let (reviews, own) = webhooks::reviews(client.clone()).await?;
     let serving = webhook::Options {
         listen: options.webhook_listen,
         reach: options.webhook_reach.clone(),
         identity: identity.to_owned(),
         namespace: options.namespace.clone(),
     };
-    let wanted = |reach: &Reach| boathook_install::webhooks::configuration(|path| reach.client_config(path));
+    let wanted = |reach: &Reach| Wanted {
+        validating: boathook_install::webhooks::validating(&own, |path| reach.client_config(path)),
+        mutating: boathook_install::webhooks::mutating(&own, |path| reach.client_config(path)),
+    };
     Ok(Webhooks::bind(client, serving, reviews, metrics, wanted).await?)
 }
 

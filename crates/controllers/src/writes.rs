@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use boathook_runtime::{Classified, ErrorClass, in_time};
+use boathook_runtime::{Classified, ErrorClass, error_class::chain, in_time};
 use k8s_openapi::{NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -15,8 +15,26 @@ use snafu::{ResultExt, Snafu};
 
 #[derive(Debug, Snafu)]
 pub enum WriteError {
-    #[snafu(display("failed to {what} {kind} `{name}`"))]
-    Call { what: &'static str, kind: String, name: String, source: kube::Error },
+    #[snafu(display("failed to {what} {object}"))]
+    Call { what: &'static str, object: String, source: kube::Error },
+}
+
+impl WriteError {
+    /// For a person: in the API server's own words, if it answered.
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Self::Call { source: kube::Error::Api(status), .. } => format!("{self}: {}", status.message),
+            Self::Call { .. } => chain(self),
+        }
+    }
+
+    /// Whether the API server answered, and not that it has too much to do.
+    pub(crate) fn is_answer(&self) -> bool {
+        match self {
+            Self::Call { source: kube::Error::Api(status), .. } => status.code != 429,
+            Self::Call { .. } => false,
+        }
+    }
 }
 
 impl Classified for WriteError {
@@ -47,10 +65,16 @@ pub(crate) async fn write_status<K: Written>(client: &Client, next: &K) -> Resul
 
 /// Creates it; one of its name that is there already is as good.
 pub(crate) async fn create<K: Written>(client: &Client, new: &K) -> Result<(), WriteError> {
-    match in_time(api(client, new).create(&PostParams::default(), new)).await {
+    match create_new(client, new).await {
         Err(error) if error.class() == ErrorClass::AlreadyExists => Ok(()),
-        answer => answer.map(drop).context(of::<K>("create", &new.name_any())),
+        answer => answer,
     }
+}
+
+/// Creates it; it fails if one of its name is there.
+pub(crate) async fn create_new<K: Written>(client: &Client, new: &K) -> Result<(), WriteError> {
+    let made = in_time(api(client, new).create(&PostParams::default(), new)).await;
+    made.map(drop).context(of::<K>("create", &new.name_any()))
 }
 
 /// Adds or removes a finalizer. Nothing holds what is gone.
@@ -92,7 +116,8 @@ async fn patch_metadata<K: Written>(
     written.context(of::<K>(what, &name))
 }
 
-/// A merge patch of an object that may have gone: then there is nothing to do.
+/// A merge patch of an object that may have gone: then there is nothing to do. Nor is there if the patch says its UID and
+/// the name is another one's by now.
 pub(crate) async fn patch<K: Written>(
     client: &Client,
     namespace: &str,
@@ -102,8 +127,25 @@ pub(crate) async fn patch<K: Written>(
 ) -> Result<(), WriteError> {
     let api: Api<K> = Api::namespaced(client.clone(), namespace);
     match in_time(api.patch(name, &PatchParams::default(), &Patch::Merge(patch))).await {
-        Err(error) if error.class() == ErrorClass::NotFound => Ok(()),
+        Err(error) if error.class() == ErrorClass::NotFound || is_of_another(&error) => Ok(()),
         answer => answer.map(drop).context(of::<K>(what, name)),
+    }
+}
+
+/// Whether a patch was refused for the UID in it: of a patch, unlike an update, Kubernetes says that as of any field that
+/// cannot be changed.
+fn is_of_another(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else { return false };
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    status.code == 422 && causes.into_iter().any(|cause| cause.field == "metadata.uid")
+}
+
+/// A strategic merge patch of the status of an object of Kubernetes' own: lists are merged by their keys, so that what
+/// others wrote stays. If it is gone, there is nothing to do.
+pub(crate) async fn merge_status<K: Written>(api: &Api<K>, name: &str, patch: Value) -> Result<(), WriteError> {
+    match in_time(api.patch_status(name, &PatchParams::default(), &Patch::Strategic(patch))).await {
+        Err(error) if error.class() == ErrorClass::NotFound => Ok(()),
+        answer => answer.map(drop).context(of::<K>("write the conditions of", name)),
     }
 }
 
@@ -127,6 +169,6 @@ fn api<K: Written>(client: &Client, object: &K) -> Api<K> {
     Api::namespaced(client.clone(), &object.namespace().unwrap_or_default())
 }
 
-fn of<K: Written>(what: &'static str, name: &str) -> CallSnafu<&'static str, String, String> {
-    CallSnafu { what, kind: K::kind(&()).into_owned(), name: name.to_owned() }
+fn of<K: Written>(what: &'static str, name: &str) -> CallSnafu<&'static str, String> {
+    CallSnafu { what, object: format!("{} `{name}`", K::kind(&())) }
 }

@@ -6,6 +6,7 @@
 
 pub mod application_snapshot;
 mod conditions;
+pub mod deployment_lifecycle;
 pub mod execution_hook;
 mod freeze_window;
 mod moment;

@@ -18,8 +18,8 @@ pub struct Report {
 pub enum About {
     /// The object that was decided about.
     Object,
-    /// That object, and the pod it is about.
-    ObjectAndPod,
+    /// That object, and what it is about: a pod, a Deployment.
+    ObjectAndSubject,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

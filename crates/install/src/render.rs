@@ -58,6 +58,11 @@ pub fn manifests() -> Vec<Manifest> {
             "For people who take snapshots: bind it to them in their namespaces.",
             &[document(&roles::cluster_role(roles::SNAPSHOTTER, roles::snapshotter()))],
         ),
+        manifest(
+            "rbac/deployer.yaml",
+            "For people who follow rollouts, help them along, write and delete lifecycles: bind it to them in their namespaces.",
+            &[document(&roles::cluster_role(roles::DEPLOYER, roles::deployer()))],
+        ),
     ];
     crds.chain(others).collect()
 }

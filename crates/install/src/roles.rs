@@ -1,7 +1,8 @@
 //! Who may do what, listed by hand: what is granted here is what is used, no more.
 //!
 //! Nobody but Boathook should be granted `podnotifications/status`: what an undo runs is recorded there, so to write it
-//! is to run commands; likewise `executionhooks/status`.
+//! is to run commands; likewise `executionhooks/status`. (Who writes hooks into `deploymentlifecycles/status` is asked for
+//! the right to `create pods`, as who writes them into a spec.)
 
 use boathook_api::words::{self, GROUP};
 use k8s_openapi::api::{
@@ -27,8 +28,13 @@ pub const NOTIFIER: &str = "boathook-notifier";
 /// People who take snapshots.
 pub const SNAPSHOTTER: &str = "boathook-snapshotter";
 
+/// People who roll out, with hooks.
+pub const DEPLOYER: &str = "boathook-deployer";
+
 /// The lease, in Boathook's own namespace.
 pub const LEASE: &str = "boathook-lease";
+
+const WEBHOOK_CONFIGURATIONS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -55,7 +61,14 @@ pub fn controller_with_agents() -> Vec<PolicyRule> {
         // Who uses a claim.
         rule("", &["persistentvolumeclaims"], &["get", "list"]),
         rule("storage.k8s.io", &["volumeattachments"], &["list"]),
-        rule("", &["pods"], &["get", "list", "watch"]),
+        // Of a hook of a rollout the pod is made, owned by its ReplicaSet, and deleted; and what it wrote is read.
+        rule("", &["pods"], &["create", "delete", "get", "list", "patch", "watch"]),
+        rule("", &["pods/log"], &["get"]),
+        rule(GROUP, &["deploymentlifecycles"], &["get", "list", "patch", "watch"]),
+        rule(GROUP, &["deploymentlifecycles/status"], &["update"]),
+        // Their annotation, the label of the gate, and a condition.
+        rule("apps", &["deployments", "replicasets"], &["get", "list", "patch", "watch"]),
+        rule("apps", &["deployments/status"], &["patch"]),
         // Whether a pod that is gone has really ended.
         rule("", &["nodes"], &["get"]),
         events(),
@@ -64,14 +77,10 @@ pub fn controller_with_agents() -> Vec<PolicyRule> {
         // Whether an author has the rights that an object stands for, and who we are.
         rule("authorization.k8s.io", &["subjectaccessreviews"], &["create"]),
         rule("authentication.k8s.io", &["selfsubjectreviews"], &["create"]),
-        rule("admissionregistration.k8s.io", &["validatingwebhookconfigurations"], &["create"]),
+        rule("admissionregistration.k8s.io", &WEBHOOK_CONFIGURATIONS, &["create"]),
         PolicyRule {
             resource_names: Some(vec![webhooks::NAME.to_owned()]),
-            ..rule(
-                "admissionregistration.k8s.io",
-                &["validatingwebhookconfigurations"],
-                &["get", "list", "update", "watch"],
-            )
+            ..rule("admissionregistration.k8s.io", &WEBHOOK_CONFIGURATIONS, &["get", "list", "update", "watch"])
         },
     ]
 }
@@ -102,6 +111,19 @@ pub fn snapshotter() -> Vec<PolicyRule> {
         rule(GROUP, &["executionhooktemplates", "podnotifications"], &read),
         rule("snapshot.storage.k8s.io", &["volumesnapshots"], &read),
         rule("", &["persistentvolumeclaims", "pods"], &read),
+    ]
+}
+
+/// For people, bound in a namespace or in all: to follow rollouts through their stages, to help them along, and to write
+/// and delete lifecycles, which lets go what they hold. To write hooks takes `create pods` besides, which is not granted
+/// here.
+pub fn deployer() -> Vec<PolicyRule> {
+    let all = ["create", "delete", "get", "list", "patch", "update", "watch"];
+    vec![
+        rule(GROUP, &["deploymentlifecycles"], &all),
+        rule("apps", &["deployments", "replicasets"], &["get", "list", "watch"]),
+        rule("", &["pods"], &["get", "list", "watch"]),
+        rule("", &["pods/log"], &["get"]),
     ]
 }
 
@@ -175,7 +197,7 @@ mod tests {
 
     #[test]
     fn nothing_is_granted_by_a_star_and_secrets_are_nobodys_business() {
-        for rules in [controller(), controller_with_agents(), agent(), notifier(), snapshotter(), lease()] {
+        for rules in [controller(), controller_with_agents(), agent(), notifier(), snapshotter(), deployer(), lease()] {
             let text = serde_json::to_string(&rules).unwrap();
             assert!(!text.contains('*') && !text.contains("secrets"), "{text}");
         }
@@ -183,7 +205,7 @@ mod tests {
 
     #[test]
     fn with_agents_nobody_execs() {
-        for rules in [controller_with_agents(), agent(), notifier(), snapshotter()] {
+        for rules in [controller_with_agents(), agent(), notifier(), snapshotter(), deployer()] {
             let text = serde_json::to_string(&rules).unwrap();
             assert!(!text.contains("/exec"), "{text}");
         }

@@ -1,7 +1,8 @@
 //! That a book is frozen, noted on the disk: whoever serves it next keeps to it.
 //!
-//! The note names the file that it stands in, by device and inode. So it holds where it was written, and not in a copy
-//! of the volume: what is restored from a snapshot is not frozen.
+//! The note names the file that it stands in: device, inode, and when it was made, because the number of an inode is given
+//! to another file as soon as it is free. So it holds where it was written, and not in a copy of the volume: what is
+//! restored from a snapshot is not frozen.
 
 use std::{
     fs::File,
@@ -67,7 +68,9 @@ impl Note {
 
 fn place(file: &File) -> io::Result<String> {
     let metadata = file.metadata()?;
-    Ok(format!("{}:{}", metadata.dev(), metadata.ino()))
+    // Some file systems do not know it.
+    let made = metadata.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    Ok(format!("{}:{}:{}", metadata.dev(), metadata.ino(), made.as_nanos()))
 }
 
 /// As a number, for other programs.
@@ -93,6 +96,25 @@ mod tests {
         assert_eq!(Note::in_dir(copy.path()).read().unwrap(), None);
         note.remove().unwrap();
         note.remove().unwrap();
+        assert_eq!(note.read().unwrap(), None);
+    }
+
+    /// As a volume that is restored after the thaw: its file may well get the inode of the one that is gone.
+    #[test]
+    fn a_note_does_not_hold_in_a_copy_that_has_its_inode() {
+        let dir = Scratch::new("note-again");
+        let (note, path) = (Note::in_dir(dir.path()), dir.path().join("frozen"));
+        note.write(UNIX_EPOCH + Duration::from_millis(1_733_000_000_123)).unwrap();
+        let text = std::fs::read(&path).unwrap();
+        // The clock of the file system moves in ticks; a volume takes longer than one.
+        let made = |path: &Path| std::fs::metadata(path).unwrap().created().ok();
+        let (first, later) = (made(&path), dir.path().join("later"));
+        while first.is_some() && !(later.exists() && made(&later) > first) {
+            let _ = std::fs::remove_file(&later);
+            std::fs::write(&later, "").unwrap();
+        }
+        note.remove().unwrap();
+        std::fs::write(&path, text).unwrap();
         assert_eq!(note.read().unwrap(), None);
     }
 }

@@ -14,7 +14,7 @@ use kube::{
     api::{ObjectMeta, Patch, PatchParams, PostParams},
 };
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     error_class::{Classified, ErrorClass, chain},
@@ -32,8 +32,14 @@ const AT_ONCE: usize = 8;
 /// An Event that waits longer for its place is of no use.
 const DEADLINE: Duration = Duration::from_secs(10);
 
+/// Whoever is frozen waits for what runs, and nobody for an Event: it gives way to that, no longer than this.
+const GIVES_WAY: Duration = Duration::from_secs(1);
+
 /// One Event to be written.
 pub(crate) struct Tale {
+    /// When it happened.
+    pub(crate) time: Timestamp,
+    pub(crate) told: Instant,
     pub(crate) regarding: ObjectReference,
     pub(crate) related: Option<ObjectReference>,
     pub(crate) report: Report,
@@ -56,6 +62,8 @@ impl Writer {
         let tales = stream::poll_fn(move |context| tales.poll_recv(context));
         tales
             .for_each_concurrent(AT_ONCE, async |tale| {
+                // Late or in a quiet moment, it is written.
+                let _ = tokio::time::timeout_at(tale.told + GIVES_WAY, self.metrics.nothing_in_flight()).await;
                 let outcome = tokio::time::timeout(DEADLINE, self.write(&tale)).await;
                 let error = match outcome {
                     Ok(Ok(())) => return,
@@ -83,7 +91,7 @@ impl Writer {
     }
 
     fn event(&self, tale: &Tale) -> Event {
-        let Tale { regarding, related, report } = tale;
+        let Tale { time, told: _, regarding, related, report } = tale;
         let name = regarding.name.as_deref().unwrap_or(self.component);
         let name = name.get(..LONGEST_NAME).unwrap_or(name);
         let type_ = match report.gravity {
@@ -96,7 +104,7 @@ impl Writer {
                 namespace: regarding.namespace.clone(),
                 ..ObjectMeta::default()
             },
-            event_time: Some(MicroTime(Timestamp::now())),
+            event_time: Some(MicroTime(*time)),
             action: Some(report.action.to_owned()),
             reason: Some(report.reason.clone()),
             note: Some(shortened(&report.note)),
@@ -112,7 +120,7 @@ impl Writer {
 
 /// The same for what is told again of the same object.
 fn digest(tale: &Tale) -> String {
-    let Tale { regarding, related, report } = tale;
+    let Tale { time: _, told: _, regarding, related, report } = tale;
     let uid = |of: &ObjectReference| of.uid.clone().unwrap_or_default();
     let related = related.as_ref().map(uid).unwrap_or_default();
     let parts = [&uid(regarding), &related, report.action, &report.reason, &report.note];

@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use boathook_api::{ApplicationSnapshot, ExecutionHook, Notification, PodNotification};
+use boathook_api::{ApplicationSnapshot, DeploymentLifecycle, ExecutionHook, Notification, PodNotification};
 use boathook_decide::{About, Gravity, Report};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Client, Resource, ResourceExt};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     events::{Tale, Writer},
@@ -21,12 +22,12 @@ const MOST_WAITING: usize = 8192;
 
 /// An object that reports are about.
 pub trait Reported: Resource<DynamicType = ()> {
-    /// The pod that it is about, if that is known.
-    fn pod(&self) -> Option<ObjectReference>;
+    /// What it is about, if that is known: a pod, a Deployment.
+    fn subject(&self) -> Option<ObjectReference>;
 }
 
 impl Reported for PodNotification {
-    fn pod(&self) -> Option<ObjectReference> {
+    fn subject(&self) -> Option<ObjectReference> {
         // Not before it is pinned: until then it may be another one.
         let uid = self.status.as_ref()?.pod_uid.clone()?;
         Some(ObjectReference {
@@ -41,21 +42,34 @@ impl Reported for PodNotification {
 }
 
 impl Reported for Notification {
-    fn pod(&self) -> Option<ObjectReference> {
+    fn subject(&self) -> Option<ObjectReference> {
         None
     }
 }
 
 /// Of each of its pods its PodNotification tells.
 impl Reported for ExecutionHook {
-    fn pod(&self) -> Option<ObjectReference> {
+    fn subject(&self) -> Option<ObjectReference> {
         None
     }
 }
 
 impl Reported for ApplicationSnapshot {
-    fn pod(&self) -> Option<ObjectReference> {
+    fn subject(&self) -> Option<ObjectReference> {
         None
+    }
+}
+
+impl Reported for DeploymentLifecycle {
+    fn subject(&self) -> Option<ObjectReference> {
+        Some(ObjectReference {
+            api_version: Some("apps/v1".to_owned()),
+            kind: Some("Deployment".to_owned()),
+            name: self.metadata.name.clone(),
+            namespace: self.namespace(),
+            uid: Some(self.status.as_ref()?.deployment_uid.clone()?),
+            ..ObjectReference::default()
+        })
     }
 }
 
@@ -82,21 +96,28 @@ impl Reporter {
 
     pub fn report<K: Reported>(&self, object: &K, reports: Vec<Report>) {
         let regarding = object.object_ref(&());
+        let (time, told) = (Timestamp::now(), Instant::now());
         for report in reports {
             self.metrics.report(&K::kind(&()), &report);
-            let told = format!("{} {}/{}", K::kind(&()), object.namespace().unwrap_or_default(), object.name_any());
+            let named = format!("{} {}/{}", K::kind(&()), object.namespace().unwrap_or_default(), object.name_any());
             match report.gravity {
-                Gravity::Normal => tracing::info!(object = told, reason = report.reason, "{}", report.note),
-                Gravity::Warning => tracing::warn!(object = told, reason = report.reason, "{}", report.note),
+                Gravity::Normal => tracing::info!(object = named, reason = report.reason, "{}", report.note),
+                Gravity::Warning => tracing::warn!(object = named, reason = report.reason, "{}", report.note),
             }
             let pod = match report.about {
                 About::Object => None,
-                About::ObjectAndPod => object.pod(),
+                About::ObjectAndSubject => object.subject(),
             };
             if let Some(pod) = pod.clone() {
-                self.send(Tale { regarding: pod, related: Some(regarding.clone()), report: report.clone() });
+                self.send(Tale {
+                    time,
+                    told,
+                    regarding: pod,
+                    related: Some(regarding.clone()),
+                    report: report.clone(),
+                });
             }
-            self.send(Tale { regarding: regarding.clone(), related: pod, report });
+            self.send(Tale { time, told, regarding: regarding.clone(), related: pod, report });
         }
     }
 
@@ -125,7 +146,7 @@ mod tests {
 
     fn report(note: &str) -> Report {
         Report {
-            about: About::ObjectAndPod,
+            about: About::ObjectAndSubject,
             gravity: Gravity::Warning,
             reason: "HandlerFailed".to_owned(),
             action: "Run",
@@ -167,6 +188,24 @@ mod tests {
             assert_eq!(event.type_.as_deref(), Some("Warning"));
             assert_eq!((event.reason.as_deref(), event.action.as_deref()), (Some("HandlerFailed"), Some("Run")));
         }
+    }
+
+    #[tokio::test]
+    async fn an_event_gives_way_to_what_runs_and_not_for_long() {
+        let client = client_with_kinds().await;
+        let object = notification(&client).await;
+        let events = Api::<Event>::namespaced(client.clone(), "default");
+        let metrics = Arc::new(Metrics::default());
+        let run = metrics.run_begun(crate::metrics::Purpose::Handler);
+        let (reporter, writing) = Reporter::new(client, "boathook-controller", "host-1", Arc::clone(&metrics));
+        let told = Instant::now();
+        reporter.report(&object, vec![report("exit code 1")]);
+        drop(reporter);
+        in_time(writing).await;
+        assert!(told.elapsed() >= Duration::from_secs(1), "it did not give way");
+        drop(run);
+        let listed = events.list(&ListParams::default()).await.unwrap().items;
+        assert_eq!(listed.len(), 2, "and is written all the same: {listed:#?}");
     }
 
     #[tokio::test]

@@ -24,8 +24,8 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// What a PreAction may take, of the time that a request has.
-const SECONDS: i32 = 20;
+/// What a PreAction may take of the 26 s that hooks have of a request; the rest is for those who look whether it fits.
+const SECONDS: i32 = 23;
 
 /// What records, and may take no longer than a request can wait.
 fn quick() -> Value {
@@ -45,7 +45,7 @@ fn labelled(name: &str, template: &str) -> VolumeSnapshot {
 }
 
 /// The same by an annotation, as it is written.
-fn annotated(name: &str, infos: &str) -> VolumeSnapshot {
+pub(crate) fn annotated(name: &str, infos: &str) -> VolumeSnapshot {
     let mut marked = snapshot(name, "data");
     marked.annotations_mut().insert(EXECUTION_HOOK_INFOS.to_owned(), infos.to_owned());
     marked
@@ -61,7 +61,7 @@ async fn refused(ctx: &Ctx, asked: &VolumeSnapshot) -> Result<Status> {
 }
 
 /// Waits until there is what stands for this VolumeSnapshot, and returns its name.
-async fn intent_of(ctx: &Ctx, snapshot: &str) -> Result<String> {
+pub(crate) async fn intent_of(ctx: &Ctx, snapshot: &str) -> Result<String> {
     let is_it = |object: &ApplicationSnapshot| object.spec.source.volume_snapshot_name.as_deref() == Some(snapshot);
     let mut all = ctx.watch::<ApplicationSnapshot>("").await?;
     let what = format!("something is done about VolumeSnapshot `{snapshot}`");

@@ -20,12 +20,13 @@ use boathook_tests::{
 use kube::ResourceExt;
 use serde_json::json;
 
-use super::{annotated, intent_of, intents, labelled, quick, refused};
+use super::{SECONDS, annotated, intent_of, intents, labelled, quick, refused};
 
 pub(crate) async fn why_it_could_not_be_frozen_is_what_the_person_is_told(ctx: Ctx, _: Executor) -> Result<()> {
     ctx.run_box_on_data().await?;
     let fails = format!("{}; echo disk is full >&2; exit 7", record("freeze"));
-    let spec = with(quick(), json!({"preAction": shell_within(&fails, 8)}));
+    // It is tried until its time is over, and then there must be time to say so.
+    let spec = with(quick(), json!({"preAction": shell_within(&fails, 16)}));
     ctx.create_template("fails", spec).await?;
     let told = refused(&ctx, &labelled("nightly", "fails")).await?;
     assert_eq!((told.code, told.reason.as_str()), (403, "Forbidden"), "{told:?}");
@@ -49,9 +50,10 @@ pub(crate) async fn what_cannot_be_done_is_refused_before_anything_is_frozen(ctx
     let spec = with(quick(), json!({"preAction": shell_within(&record("freeze"), 60)}));
     ctx.create_template("slow", spec).await?;
     let twice = "[{executionHookTemplateName: quick}, {executionHookTemplateName: quick}]";
+    let both = format!("{} s", 2 * SECONDS);
     let cases = [
         (labelled("nightly", "slow"), 403, vec!["`slow`", "60 s", "actionTimeoutSeconds", "ApplicationSnapshot"]),
-        (annotated("nightly", twice), 403, vec!["40 s", "actionTimeoutSeconds"]),
+        (annotated("nightly", twice), 403, vec![both.as_str(), "actionTimeoutSeconds"]),
         (labelled("nightly", "absent"), 403, vec!["no ExecutionHookTemplate `absent`", "create it"]),
         (annotated("nightly", "quick"), 422, vec!["boathook.dev/execution-hook-infos", "[{executionHookTemplateName"]),
         (annotated("nightly", "[{template: quick}]"), 422, vec!["entry 0", "`template`"]),

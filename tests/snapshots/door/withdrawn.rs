@@ -10,12 +10,13 @@ use boathook_api::{
 use boathook_tests::{
     Ctx, DEADLINE,
     boathook::{
-        application_snapshots::{failed_for, status},
+        application_snapshots::{failed_for, of_data, status},
         conditions::is_true,
         recording::record,
     },
     poll::Look,
-    snapshots::{VolumeSnapshot, snapshot},
+    snapshots::{VolumeSnapshot, is_ready, snapshot},
+    storage::SilentStorage,
     webhook::{Ask, WebhookServer},
 };
 use k8s_openapi::{
@@ -61,6 +62,45 @@ pub(crate) async fn a_snapshot_that_never_appears_is_thawed_when_its_time_is_ove
     ensure!(is_true(&status(&waiting).conditions, condition::FROZEN), "{waiting:?}");
     failed_for(&ctx.over(&intent).await?, reason::CUT_TIMED_OUT)?;
     assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    Ok(())
+}
+
+/// It is somebody else's, so it stays; and says itself that nobody vouches for it.
+pub(crate) async fn a_marked_snapshot_that_is_cut_too_late_is_marked_a_crash(ctx: Ctx, _: Executor) -> Result<()> {
+    let (storage, intent) = frozen_and_not_cut(&ctx).await?;
+    failed_for(&ctx.over(&intent).await?, reason::CUT_TIMED_OUT)?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    is_marked_a_crash(&ctx).await?;
+    storage.cuts("nightly").await?;
+    ctx.watch_until(DEADLINE, "nightly", "is ready to use", is_ready).await?;
+    // Whoever has done the next one has passed by this one.
+    ctx.take("weekly", of_data([])).await?;
+    is_marked_a_crash(&ctx).await?;
+    failed_for(&ctx.api().get(&intent).await?, reason::CUT_TIMED_OUT)
+}
+
+pub(crate) async fn a_marked_snapshot_whose_cut_fails_is_marked_a_crash(ctx: Ctx, _: Executor) -> Result<()> {
+    let (storage, intent) = frozen_and_not_cut(&ctx).await?;
+    storage.fails("nightly", "the pool is full").await?;
+    failed_for(&ctx.over(&intent).await?, reason::CUT_FAILED)?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    is_marked_a_crash(&ctx).await
+}
+
+/// A marked snapshot `nightly` that was let through, and what stands for it; the cut is the scenario's to make.
+async fn frozen_and_not_cut(ctx: &Ctx) -> Result<(SilentStorage, String)> {
+    ctx.run_box_on_data().await?;
+    ctx.create_template("quick", quick()).await?;
+    let storage = ctx.silent_storage().await?;
+    let mut marked = labelled("nightly", "quick");
+    marked.spec.volume_snapshot_class_name = Some(storage.class.clone());
+    ctx.create(&marked).await?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze"]);
+    Ok((storage, intent_of(ctx, "nightly").await?))
+}
+
+async fn is_marked_a_crash(ctx: &Ctx) -> Result<()> {
+    assert_eq!(ctx.consistency_mark("nightly").await?.as_deref(), Some("Crash"));
     Ok(())
 }
 

@@ -7,7 +7,10 @@ use boathook_api::{
     words::{ABANDON_UNDO, UNDO_NOW, condition},
 };
 use k8s_openapi::{api::core::v1::Event, jiff::Timestamp};
-use kube::api::{Patch, PatchParams};
+use kube::{
+    Resource,
+    api::{Patch, PatchParams},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -133,13 +136,17 @@ impl Ctx {
         self.watch_until(DEADLINE, name, &what, says).await
     }
 
-    /// Waits for an Event about the object of this name, for this reason.
-    pub async fn event_of(&self, name: &str, reason: &str) -> Result<()> {
+    /// Waits for an Event about the object of this kind and name, for this reason.
+    pub async fn event_of<K: Resource<DynamicType = ()>>(&self, name: &str, reason: &str) -> Result<()> {
         let mut events = self.watch::<Event>("").await?;
+        let kind = K::kind(&());
         let tells = |event: &Event| {
-            event.involved_object.name.as_deref() == Some(name) && event.reason.as_deref() == Some(reason)
+            let about = &event.involved_object;
+            about.kind.as_deref() == Some(&*kind)
+                && about.name.as_deref() == Some(name)
+                && event.reason.as_deref() == Some(reason)
         };
-        let what = format!("an Event about `{name}` says {reason}");
+        let what = format!("an Event about {kind} `{name}` says {reason}");
         events.until(DEADLINE, &what, |seen| seen.now.values().any(tells)).await.map(drop)
     }
 

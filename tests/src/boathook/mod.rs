@@ -9,8 +9,10 @@ pub mod api_relay;
 pub mod application_snapshots;
 pub mod conditions;
 pub mod execution_hooks;
+mod ground;
 pub mod host;
 pub mod installation;
+pub mod lifecycles;
 pub mod log;
 pub mod node;
 pub mod notifications;
@@ -19,6 +21,7 @@ pub mod phases;
 pub mod process;
 pub mod recording;
 pub mod role;
+pub mod rollouts;
 pub mod running;
 
 use boathook_api::pod_notification::Executor;

@@ -124,13 +124,20 @@ impl Ctx {
         watch.until(DEADLINE, &what, |seen| !seen.now.contains_key(name)).await.map(drop)
     }
 
-    /// Waits until its condition `Undone` has this reason and, if nothing is owed by that, nothing holds it any more.
+    /// Waits until its condition `Undone` has this reason and, if nothing is owed by that, nothing holds it any more; but
+    /// what may have outlived its undo is held until it is undone once more.
     pub async fn undone(&self, name: &str, reason: &str) -> Result<PodNotification> {
         let owed = reason == reason::UNDO_FAILED;
         let what = format!("has the condition Undone with reason {reason}, and is held only if it should be");
         let holds = |object: &PodNotification| {
-            undone(object).as_deref() == Some(reason) && object.finalizers().is_empty() != owed
+            undone(object).as_deref() == Some(reason)
+                && (object.finalizers().is_empty() != owed || may_be_undone_once_more(object))
         };
         self.watch_until(DEADLINE, name, &what, holds).await
     }
+}
+
+/// Whether a process of its handler may have gone on when it was undone.
+pub fn may_be_undone_once_more(object: &PodNotification) -> bool {
+    status(object).containers.iter().any(|record| record.process_may_remain == Some(true))
 }

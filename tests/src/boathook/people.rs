@@ -84,6 +84,10 @@ impl Person {
         self.api().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
     }
 
+    pub async fn patch_status<K: Written>(&self, name: &str, patch: Value) -> kube::Result<K> {
+        self.api().patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await
+    }
+
     /// Asks as soon as the API server knows that the person may.
     pub async fn in_force<T>(&self, ask: impl AsyncFn() -> kube::Result<T>) -> Result<T> {
         let what = format!("what `{}` was granted is in force", self.name);

@@ -1,5 +1,6 @@
-//! The phases of a run: the same scenarios with each executor, many at once beside one Boathook; then those that need
-//! its processes for themselves, one after the other.
+//! The phases of a run. Most scenarios run many at once, beside one Boathook with each executor; others need its processes
+//! for themselves. On the embedded cluster those have a cluster each, so all of them run at once; another cluster there is
+//! only one of, and they follow one after the other. What is about a second has the machine for itself, on either.
 //!
 //! Filters choose scenarios as in any Rust test, and only what the chosen ones need is started.
 
@@ -9,21 +10,20 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use boathook_api::pod_notification::Executor;
-use futures::future::LocalBoxFuture;
-use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
-use kube::Client;
+use futures::{FutureExt, future::LocalBoxFuture};
 use libtest_mimic::{Arguments, Trial};
 use tokio::runtime::{Builder, Runtime};
 
-use super::{installation::Installation, process::Process, role, word};
-use crate::{
-    Ctx,
-    cluster::{Choice, Cluster},
-    namespace,
-    scenario::{self, Body},
+use super::{
+    ground::{self, Ground},
+    installation::Installation,
+    role,
+    running::Running,
+    word,
 };
+use crate::{Ctx, cluster::Choice, durations, scenario};
 
 /// Beside a Boathook that serves others too.
 #[derive(Clone, Copy)]
@@ -40,10 +40,15 @@ pub struct Alone {
 }
 
 /// What is run with one executor.
+#[derive(Clone)]
 pub struct Scenarios {
     pub executor: Executor,
     pub common: Vec<Common>,
     pub alone: Vec<Alone>,
+    /// Likewise, on the embedded cluster alone: what they are about is Boathook's own, so another one would show no more.
+    pub alone_embedded: Vec<Alone>,
+    /// Likewise, and a busy machine would make them late.
+    pub on_time: Vec<Alone>,
 }
 
 /// A list of [`Common`] from their functions.
@@ -86,24 +91,21 @@ pub fn main(lantern: &Path, suite: &[Scenarios]) -> ExitCode {
 
 fn run_all(lantern: &Path, suite: &[Scenarios]) -> Result<ExitCode> {
     let mut arguments = Arguments::from_args();
-    arguments.test_threads = arguments.test_threads.or(Some(scenario::DEFAULT_THREADS));
     let choice = Choice::of_the_environment()?;
+    arguments.test_threads = arguments.test_threads.or(Some(scenario::default_threads(choice)));
     if arguments.list {
         let trials = suite.iter().flat_map(Scenarios::names).map(|name| Trial::test(name, || Ok(()))).collect();
         return Ok(libtest_mimic::run(&arguments, trials).exit_code());
     }
     scenario::remember_panics();
     let runtime = Arc::new(Builder::new_multi_thread().enable_all().build()?);
-    let (cluster, embedded) = runtime.block_on(Cluster::connect(choice, lantern))?;
     let suite_name = std::env::current_exe()?.file_stem().map(|name| name.to_string_lossy().into_owned());
     let name = format!("boathook-{}-{}", suite_name.unwrap_or_default(), std::process::id());
     let dir = std::env::temp_dir().join(name);
-    let run = Run { arguments, runtime: Arc::clone(&runtime), cluster, dir: dir.clone() };
-    let passed = run.phases(suite);
-    if let Some(embedded) = embedded {
-        runtime.block_on(embedded.stop())?;
-    }
-    if passed? {
+    let run = Run { arguments, runtime, choice, lantern: lantern.to_owned(), dir: dir.clone() };
+    let passed = run.phases(suite)?;
+    eprint!("{}", durations::longest());
+    if passed {
         std::fs::remove_dir_all(&dir).with_context(|| format!("failed to remove `{}`", dir.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -112,9 +114,15 @@ fn run_all(lantern: &Path, suite: &[Scenarios]) -> Result<ExitCode> {
 }
 
 impl Scenarios {
+    /// None yet.
+    pub fn with(executor: Executor) -> Self {
+        Self { executor, common: vec![], alone: vec![], alone_embedded: vec![], on_time: vec![] }
+    }
+
     fn names(&self) -> Vec<String> {
-        let names = self.common.iter().map(|scenario| scenario.name).chain(self.alone.iter().map(|alone| alone.name));
-        names.map(|name| full_name(self.executor, name)).collect()
+        let Self { executor, common, alone, alone_embedded, on_time } = self;
+        let alone = alone.iter().chain(alone_embedded).chain(on_time).map(|scenario| scenario.name);
+        common.iter().map(|scenario| scenario.name).chain(alone).map(|name| full_name(*executor, name)).collect()
     }
 }
 
@@ -125,7 +133,8 @@ fn full_name(executor: Executor, name: &str) -> String {
 struct Run {
     arguments: Arguments,
     runtime: Arc<Runtime>,
-    cluster: Cluster,
+    choice: Choice,
+    lantern: PathBuf,
     dir: PathBuf,
 }
 
@@ -133,79 +142,101 @@ impl Run {
     /// Whether all passed.
     fn phases(&self, suite: &[Scenarios]) -> Result<bool> {
         std::fs::create_dir_all(&self.dir).with_context(|| format!("failed to make `{}`", self.dir.display()))?;
-        let mut passed = true;
+        let (mut passed, mut one_by_one) = (true, Vec::new());
+        match self.choice {
+            Choice::Embedded => {
+                let alone = self.alone(suite, |scenarios| &scenarios.alone);
+                let alone_embedded = self.alone(suite, |scenarios| &scenarios.alone_embedded);
+                passed &= self.at_once(suite, alone.into_iter().chain(alone_embedded).collect())?;
+            }
+            Choice::Kubeconfig => {
+                for scenarios in suite {
+                    passed &= self.at_once(std::slice::from_ref(scenarios), vec![])?;
+                }
+                one_by_one.extend(self.alone(suite, |scenarios| &scenarios.alone));
+            }
+        }
+        one_by_one.extend(self.alone(suite, |scenarios| &scenarios.on_time));
+        let one = Arguments { test_threads: Some(1), ..self.arguments.clone() };
+        Ok(self.passed(&one, one_by_one) && passed)
+    }
+
+    /// The common scenarios, beside one Boathook with each executor, and others that have what they need. These begin
+    /// first: they take longest.
+    fn at_once(&self, suite: &[Scenarios], others: Vec<Trial>) -> Result<bool> {
+        let (mut trials, mut grounds) = (others, Vec::new());
         for Scenarios { executor, common, .. } in suite {
-            passed &= self.common(*executor, common)?;
+            let chosen: Vec<_> = common.iter().filter(|scenario| self.is_chosen(*executor, scenario.name)).collect();
+            if chosen.is_empty() {
+                continue;
+            }
+            let ground =
+                self.runtime.block_on(Ground::new(self.choice, &self.lantern, &self.dir.join(word(*executor))))?;
+            let running = self.runtime.block_on(Running::start(&ground.installation, *executor))?;
+            trials.extend(chosen.into_iter().map(|scenario| self.common(*executor, scenario, &ground)));
+            grounds.push((ground, running));
         }
-        for Scenarios { executor, alone, .. } in suite {
-            passed &= self.alone(*executor, alone)?;
-        }
-        self.runtime.block_on(remove_webhooks(&self.cluster.client))?;
-        Ok(passed)
-    }
-
-    /// One phase of scenarios beside one Boathook.
-    fn common(&self, executor: Executor, scenarios: &[Common]) -> Result<bool> {
-        let name = |scenario: &Common| full_name(executor, scenario.name);
-        let Some(chosen) = self.chosen(scenarios, name) else { return Ok(true) };
-        let installation = self.install(word(executor))?;
-        let processes = self.runtime.block_on(start(&installation, executor))?;
-        let trial = |scenario: &Common| {
-            let run = scenario.run;
-            self.trial(name(scenario), &installation, Box::new(move |ctx| run(ctx, executor)))
-        };
-        let passed = !libtest_mimic::run(&self.arguments, chosen.iter().map(trial).collect()).has_failed();
-        for process in processes {
-            self.runtime.block_on(process.stop())?;
+        let passed = self.passed(&self.arguments, trials);
+        for (ground, running) in grounds {
+            self.runtime.block_on(running.stop())?;
+            self.runtime.block_on(ground.leave())?;
         }
         Ok(passed)
     }
 
-    /// Scenarios one after the other, each with processes of its own.
-    fn alone(&self, executor: Executor, scenarios: &[Alone]) -> Result<bool> {
-        let name = |scenario: &Alone| full_name(executor, scenario.name);
-        let Some(chosen) = self.chosen(scenarios, name) else { return Ok(true) };
-        let mut trials = Vec::new();
-        for scenario in chosen {
-            let installation = self.install(&name(&scenario).replace("::", "-"))?;
-            let (run, given) = (scenario.run, installation.clone());
-            trials.push(self.trial(name(&scenario), &installation, Box::new(move |ctx| run(ctx, given, executor))));
-        }
-        let one_by_one = Arguments { test_threads: Some(1), ..self.arguments.clone() };
-        Ok(!libtest_mimic::run(&one_by_one, trials).has_failed())
-    }
-
-    /// Those that the filters choose; nothing if that is none.
-    fn chosen<S: Copy>(&self, scenarios: &[S], name: impl Fn(&S) -> String) -> Option<Vec<S>> {
-        let is_chosen = |scenario: &&S| {
-            let as_trial = Trial::test(name(scenario), || Ok(()));
-            !self.arguments.is_filtered_out(&as_trial)
+    fn common(&self, executor: Executor, scenario: &Common, ground: &Ground) -> Trial {
+        let (name, run) = (full_name(executor, scenario.name), scenario.run);
+        let (named, cluster, installation) = (name.clone(), ground.cluster.clone(), ground.installation.clone());
+        let run = move || {
+            let body = Box::new(move |ctx| run(ctx, executor));
+            async move { with_logs(scenario::in_namespace(cluster, &named, body).await, &installation) }.boxed_local()
         };
-        let chosen: Vec<_> = scenarios.iter().filter(is_chosen).copied().collect();
-        Some(chosen).filter(|chosen| !chosen.is_empty())
+        scenario::trial(name, &self.runtime, run)
     }
 
-    fn install(&self, part: &str) -> Result<Installation> {
-        self.runtime.block_on(Installation::of(self.cluster.clone(), &self.dir.join(part)))
+    /// Those of the scenarios with processes of their own that are chosen.
+    fn alone(&self, suite: &[Scenarios], which: impl Fn(&Scenarios) -> &Vec<Alone>) -> Vec<Trial> {
+        let trials = suite.iter().flat_map(|scenarios| {
+            let chosen = which(scenarios).iter().filter(|scenario| self.is_chosen(scenarios.executor, scenario.name));
+            chosen.map(|scenario| self.alone_trial(scenarios.executor, *scenario)).collect::<Vec<_>>()
+        });
+        trials.collect()
     }
 
-    /// A failure also shows what Boathook's processes said last.
-    fn trial(&self, name: String, installation: &Installation, body: Body) -> Trial {
-        let installation = installation.clone();
-        scenario::trial(name, &self.runtime, &self.cluster, body, move || installation.tails())
+    fn alone_trial(&self, executor: Executor, Alone { name, run }: Alone) -> Trial {
+        let name = full_name(executor, name);
+        let (choice, lantern, dir) = (self.choice, self.lantern.clone(), self.dir.join(name.replace("::", "-")));
+        let named = name.clone();
+        // The future is made on the thread that it runs on.
+        let run = move || {
+            let scenario = async move {
+                let ground = Ground::new(choice, &lantern, &dir).await?;
+                let given = ground.installation.clone();
+                let body = Box::new(move |ctx: Ctx| {
+                    let (client, namespace) = (ctx.client(), ctx.namespace().to_owned());
+                    async move { run(ctx, given, executor).await.and(ground::let_go(&client, &namespace).await) }
+                        .boxed_local()
+                });
+                let outcome = scenario::in_namespace(ground.cluster.clone(), &named, body).await;
+                let outcome = with_logs(outcome, &ground.installation);
+                outcome.and(ground.leave().await)
+            };
+            scenario.boxed_local()
+        };
+        scenario::trial(name, &self.runtime, run)
+    }
+
+    fn is_chosen(&self, executor: Executor, name: &str) -> bool {
+        !self.arguments.is_filtered_out(&Trial::test(full_name(executor, name), || Ok(())))
+    }
+
+    /// Runs them. None is as good as all passed, and not worth a word.
+    fn passed(&self, arguments: &Arguments, trials: Vec<Trial>) -> bool {
+        trials.is_empty() || !libtest_mimic::run(arguments, trials).has_failed()
     }
 }
 
-/// Takes the webhooks out of the way of whoever uses the cluster next.
-async fn remove_webhooks(client: &Client) -> Result<()> {
-    let name = boathook_install::webhooks::NAME.to_owned();
-    namespace::remove::<ValidatingWebhookConfiguration>(client.clone(), name).await
-}
-
-async fn start(installation: &Installation, executor: Executor) -> Result<Vec<Process>> {
-    let mut processes = vec![installation.controller(executor, &[]).await?];
-    if executor == Executor::Agent {
-        processes.push(installation.agent().await?);
-    }
-    Ok(processes)
+/// A failure also shows what Boathook's processes said last.
+fn with_logs(outcome: Result<()>, installation: &Installation) -> Result<()> {
+    outcome.map_err(|error| anyhow!("{}\n{}", scenario::explain(&error), installation.tails().trim_end()))
 }

@@ -123,11 +123,26 @@ impl Ctx {
         exec(["sh", "-c", script]).in_container(self, pod, "main").await?.success()
     }
 
+    /// Asks a container that ends on demand to end. That it does is to be waited for: it may be over before the command that
+    /// asks is, and then nobody hears how that went.
+    pub async fn ask_to_end(&self, pod: &str) {
+        let _ = self.shell(pod, "touch log/end").await;
+    }
+
     /// Waits until this line is among what was recorded.
     pub async fn records(&self, pod: &str, line: &str) -> Result<()> {
         self.poll_until(DEADLINE, &format!("`{line}` is recorded in pod `{pod}`"), async || {
             let lines = self.recorded(pod).await?;
             Ok(if lines.iter().any(|seen| seen == line) { Look::Done(()) } else { Look::NotYet(format!("{lines:?}")) })
+        })
+        .await
+    }
+
+    /// Waits until this many lines are recorded, and returns what was by then.
+    pub async fn records_lines(&self, pod: &str, count: usize) -> Result<Vec<String>> {
+        self.poll_until(DEADLINE, &format!("{count} lines are recorded in pod `{pod}`"), async || {
+            let lines = self.recorded(pod).await?;
+            Ok(if lines.len() >= count { Look::Done(lines) } else { Look::NotYet(format!("{lines:?}")) })
         })
         .await
     }

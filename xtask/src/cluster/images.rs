@@ -3,9 +3,9 @@
 //! | image | what is in it |
 //! |---|---|
 //! | `localhost/busybox:1` | a shell and the usual tools, one static program |
-//! | `localhost/distroless:2` | one static program (`e2e/images/lantern.rs`) and nothing else |
+//! | `localhost/distroless:3` | one static program (`e2e/images/lantern.rs`) and nothing else |
 //! | `localhost/logbook:1` | likewise, the database that is frozen and snapshotted (`crates/logbook`) |
-//! | `localhost/pause:1` | that of `distroless:2`, as the container that holds a pod's namespaces |
+//! | `localhost/pause:1` | that of `distroless:3`, as the container that holds a pod's namespaces |
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -60,7 +60,7 @@ pub(super) fn save(layout: &Layout, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-const NAMES: [&str; 4] = ["localhost/busybox:1", "localhost/distroless:2", "localhost/pause:1", "localhost/logbook:1"];
+const NAMES: [&str; 4] = ["localhost/busybox:1", "localhost/distroless:3", "localhost/pause:1", "localhost/logbook:1"];
 
 /// The images; `work` is where programs may be built.
 fn make(layout: &Layout, work: &Path) -> Result<[Image; 4]> {
@@ -234,10 +234,10 @@ mod tests {
     #[test]
     fn an_archive_names_its_layer_by_its_digest() {
         let contents = layer(|tar| file(tar, "lantern", b"program", 0o755)).unwrap();
-        let image = Image { name: "localhost/distroless:2", layer: contents.clone(), command: &["/lantern"] };
+        let image = Image { name: "localhost/distroless:3", layer: contents.clone(), command: &["/lantern"] };
         let archive = entries(&archive(&image).unwrap());
         let manifest: serde_json::Value = serde_json::from_slice(&archive[2].1).unwrap();
-        assert_eq!(manifest[0]["RepoTags"][0], "localhost/distroless:2");
+        assert_eq!(manifest[0]["RepoTags"][0], "localhost/distroless:3");
         assert_eq!(manifest[0]["Config"], archive[0].0);
         assert_eq!(manifest[0]["Layers"][0], archive[1].0);
         let configuration: serde_json::Value = serde_json::from_slice(&archive[0].1).unwrap();

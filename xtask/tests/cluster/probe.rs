@@ -7,7 +7,14 @@ use std::process::{Command, Stdio};
 /// Every component has a part in this.
 pub(crate) fn a_pod_writes_a_claim_that_is_snapshotted(name: &str) {
     make(name);
+    let field = |object: &str, path: &str| kubectl(&["get", object, "--output", &format!("jsonpath={{{path}}}")], "");
+    let volume = field(&format!("pvc/{name}"), ".spec.volumeName");
+    let content = field(&format!("volumesnapshot/{name}"), ".status.boundVolumeSnapshotContentName");
     kubectl(&["delete", "--timeout=180s", "-f", "-"], &manifest(name));
+    // The CSI driver too is done with them: it writes its state over the old one, so whoever kills it meanwhile leaves
+    // half a file, with which it never starts again.
+    let rest = [format!("pv/{volume}"), format!("volumesnapshotcontent/{content}")];
+    kubectl(&["wait", "--for=delete", "--timeout=180s", &rest[0], &rest[1]], "");
 }
 
 /// The same, left as it is.

@@ -13,6 +13,7 @@ use boathook_controllers::{Service, pod_notification, service};
 use boathook_runtime::{Metrics, execution::Limits, webhook::Reach};
 use clap::{Args, ValueEnum};
 use kube::{Api, Client, api::ListParams};
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use super::{connection::Connection, gates::FeatureGates, pages::PagesChoice, signals::Signals};
 
@@ -42,6 +43,9 @@ pub(crate) struct Controller {
     pages: PagesChoice,
     #[command(flatten)]
     choices: Choices,
+    /// The process that starts this one, and without which it has nothing to do: it is killed with it
+    #[arg(long, value_name = "PID", hide = true)]
+    child_of: Option<i32>,
 }
 
 /// What `boathook controller` and `boathook up` let a person choose alike.
@@ -92,6 +96,7 @@ impl Choices {
 impl Controller {
     pub(crate) fn run(self) -> Result<ExitCode> {
         crate::log::to_stderr();
+        self.child_of.map_or(Ok(()), end_with)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         runtime.context("failed to start")?.block_on(self.serve())
     }
@@ -118,6 +123,16 @@ impl Controller {
         };
         service.stop().await;
         outcome
+    }
+}
+
+/// Has this process killed when its parent ends, however that ends.
+fn end_with(parent: i32) -> Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL)).context("failed to ask for a signal at the parent's end")?;
+    // It may have ended before that was asked for.
+    match getppid().map(Pid::as_raw_pid) {
+        Some(now) if now == parent => Ok(()),
+        _ => bail!("process {parent}, which started this one, has ended"),
     }
 }
 

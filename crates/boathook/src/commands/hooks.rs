@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
+use boathook_api::ExecutionHook;
 use clap::{Args, Subcommand};
 
 use super::{
     block_on,
     scope::{Here, Shape, Where},
 };
-use crate::hooks;
+use crate::{hooks, listing};
 
 #[derive(Args)]
 pub(crate) struct Hooks {
@@ -50,7 +51,8 @@ impl Hooks {
             match self.what {
                 What::List(List { selector, place, shape }) => {
                     let (client, scope) = place.client().await?;
-                    hooks::List { scope, labels: selector, format: shape.format() }.run(&client).await?;
+                    let list = listing::List { scope, labels: selector, format: shape.format() };
+                    list.run::<ExecutionHook>(&client).await?;
                 }
                 What::Describe(Describe { name, place }) => {
                     let (client, namespace) = place.client().await?;

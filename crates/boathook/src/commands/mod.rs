@@ -13,6 +13,7 @@ mod notifiers;
 mod notify;
 mod pages;
 mod plan;
+mod rollout;
 mod scope;
 mod selector;
 pub(crate) mod signals;
@@ -53,6 +54,8 @@ pub(crate) enum Command {
     Drill(Box<drill::Drill>),
     /// Draws who was frozen from when to when, and when the cut was
     Timeline(timeline::Timeline),
+    /// Hooks at the stages of rollouts: followed, rehearsed, and helped along
+    Rollout(rollout::Rollout),
     /// The images that pods of the embedded cluster can run
     Image(image::Image),
     /// A small database for the demo and the documentation: to be frozen, copied and thawed
@@ -79,6 +82,7 @@ pub(crate) fn run(command: Command) -> Result<ExitCode> {
         Command::Plan(plan) => plan.run(),
         Command::Drill(drill) => drill.run(),
         Command::Timeline(timeline) => timeline.run(),
+        Command::Rollout(rollout) => rollout.run(),
         Command::Image(image) => image.run(),
         Command::Logbook(logbook) => Ok(logbook.run()),
     }

@@ -3,7 +3,10 @@
 use std::{process::ExitCode, time::Duration};
 
 use anyhow::Result;
-use boathook_api::application_snapshot::{ApplicationSnapshotSpec, OnHookFailure};
+use boathook_api::{
+    ApplicationSnapshot,
+    application_snapshot::{ApplicationSnapshotSpec, OnHookFailure},
+};
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{
@@ -11,7 +14,7 @@ use super::{
     scope::{Here, Shape, Waiting, Where},
     target::Target,
 };
-use crate::{output::duration, snapshot};
+use crate::{listing, output::duration, snapshot};
 
 #[derive(Args)]
 pub(crate) struct Snapshot {
@@ -109,7 +112,8 @@ impl Create {
 impl List {
     async fn run(self) -> Result<ExitCode> {
         let (client, scope) = self.place.client().await?;
-        snapshot::List { scope, labels: self.selector, format: self.shape.format() }.run(&client).await?;
+        let list = listing::List { scope, labels: self.selector, format: self.shape.format() };
+        list.run::<ApplicationSnapshot>(&client).await?;
         Ok(ExitCode::SUCCESS)
     }
 }

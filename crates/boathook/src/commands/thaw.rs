@@ -11,7 +11,7 @@ use crate::{output::duration, subject::Name, thaw};
 const AFTER_HELP: &str = "\
 Exit codes:
   0    thawed, or there was nothing to thaw; with --force also if it was given up
-  1    something is not thawed: it is tried again until it succeeds
+  1    something is not thawed, which is tried again until it succeeds; or is not known to be, or was given up
   2    the command line is wrong
   130  ended by Ctrl-C; the thaw goes on";
 

@@ -34,11 +34,13 @@ pub(super) struct Controller {
 }
 
 impl Controller {
-    /// Starts one for the cluster of this kubeconfig, whose nodes have agents.
+    /// Starts one for the cluster of this kubeconfig, whose nodes have agents. To be called on the main thread: it ends
+    /// with the thread that started it.
     pub(super) fn start(kubeconfig: &Path) -> Result<Self> {
         let program = std::env::current_exe().context("failed to find this program")?;
         let mut command = Command::new(program);
         command.arg("controller").arg("--kubeconfig").arg(kubeconfig).args(["--executor", "agent"]);
+        command.arg("--child-of").arg(std::process::id().to_string());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().context("failed to start a controller")?;
         let pid =

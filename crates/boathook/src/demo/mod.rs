@@ -7,6 +7,7 @@ mod controller;
 mod database;
 mod notifications;
 mod objects;
+mod rollouts;
 mod snapshots;
 mod telling;
 
@@ -96,6 +97,7 @@ impl Story {
             && self.step("A snapshot without hooks", snapshots::without_hooks).await?
             && self.step("A snapshot with hooks", snapshots::with_hooks).await?
             && self.step("A notification", notifications::told).await?
+            && self.step("Rollouts with hooks", rollouts::with_hooks).await?
             && self.step("A controller killed while frozen", snapshots::killed_controller).await?;
         if let Some(taken) = &self.taken {
             // Its hooks have told it everything.
@@ -130,9 +132,11 @@ It goes on until Ctrl-C. To look at it, in another terminal:
   kubectl describe applicationsnapshot {}
   kubectl logs {database} --timestamps
   kubectl exec {database} -- ./boathook logbook status {}
+  kubectl describe deploymentlifecycle {}
 ready: export KUBECONFIG={}",
             snapshots::WITH_HOOKS,
             database::CLAIM,
+            rollouts::NAME,
             self.kubeconfig.display(),
         ))?;
         Ok(())

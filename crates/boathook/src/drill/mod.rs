@@ -24,6 +24,7 @@ use crate::{
     output::{self, Screen, format::Format},
     plan::{Hook, Layout, Place},
     timeline, unique,
+    waiting::INTERRUPTED,
 };
 use session::Session;
 
@@ -36,13 +37,20 @@ pub(crate) struct Drill {
 }
 
 impl Drill {
-    pub(crate) async fn run(self, client: &Client, signals: Signals) -> Result<ExitCode> {
+    pub(crate) async fn run(self, client: &Client, mut signals: Signals) -> Result<ExitCode> {
         let mut screen = if self.format.is_for_programs() { Screen::aside() } else { Screen::new() };
         let [wanted] = self.manifest.wanted.as_slice() else {
             bail!("a drill is of one ApplicationSnapshot, ExecutionHook or marked VolumeSnapshot: write one of them")
         };
         let namespace = wanted.namespace().unwrap_or_else(|| self.namespace.clone());
-        let layout = layout(&Place { client, namespace: &namespace, templates: &[] }, wanted).await?;
+        let place = Place { client, namespace: &namespace, templates: &[] };
+        let layout = tokio::select! {
+            layout = layout(&place, wanted) => layout?,
+            () = signals.received() => {
+                screen.note("interrupted: nothing was frozen");
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
+        };
         layout.risks.iter().for_each(|risk| screen.warn(risk));
         if !layout.reasons.is_empty() {
             bail!("nothing was frozen: {}", layout.reasons.join("; "));

@@ -10,8 +10,8 @@ use crate::{
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// All was frozen, and all is thawed.
-    Good,
+    /// All was frozen, and all is thawed; and its hooks are gone, or go.
+    Good { gone: bool },
     /// Not all was frozen, for this reason; all is thawed.
     NotFrozen(String),
     /// Somebody did not want to wait; all is thawed.
@@ -23,7 +23,7 @@ pub(super) enum Outcome {
 impl Outcome {
     pub(super) fn code(&self) -> ExitCode {
         match self {
-            Self::Good => ExitCode::SUCCESS,
+            Self::Good { .. } => ExitCode::SUCCESS,
             Self::NotFrozen(_) => ExitCode::FAILURE,
             Self::NotThawed(_) => ExitCode::from(NOT_THAWED),
             Self::Interrupted => ExitCode::from(INTERRUPTED),
@@ -32,7 +32,7 @@ impl Outcome {
 
     pub(super) fn word(&self) -> &'static str {
         match self {
-            Self::Good => "Thawed",
+            Self::Good { .. } => "Thawed",
             Self::NotFrozen(_) => "NotFrozen",
             Self::NotThawed(_) => "NotThawed",
             Self::Interrupted => "Interrupted",
@@ -41,8 +41,9 @@ impl Outcome {
 
     pub(super) fn tell(&self, screen: &mut Screen) -> io::Result<()> {
         let (colour, text) = match self {
-            Self::Good => {
-                (Colour::Good, "frozen and thawed; nothing was cut, and nothing is left of the drill".to_owned())
+            Self::Good { gone } => {
+                let left = if *gone { "nothing is left of the drill" } else { "its hooks are about to go" };
+                (Colour::Good, format!("frozen and thawed; nothing was cut, and {left}"))
             }
             Self::NotFrozen(why) => (Colour::Bad, format!("NOT frozen, and everything is thawed: {}", one_line(why))),
             Self::Interrupted => (Colour::Odd, "interrupted, and everything is thawed".to_owned()),
@@ -54,6 +55,6 @@ impl Outcome {
                 ),
             ),
         };
-        screen.line(&screen.painted(colour, &text))
+        screen.text("", Some(colour), &text)
     }
 }

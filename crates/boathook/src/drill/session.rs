@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use boathook_api::{ApplicationSnapshot, ExecutionHook};
+use boathook_api::{ApplicationSnapshot, ExecutionHook, application_snapshot::Phase};
 use kube::{Api, Client, ResourceExt, api::DeleteParams, runtime::watcher};
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
@@ -83,17 +83,20 @@ impl Session {
         while !self.hooks.is_ready() {
             tokio::select! {
                 changed = self.hooks.next() => changed?,
-                () = self.signals.received() => bail!("interrupted: nothing was frozen"),
+                () = self.signals.received() => return Ok((Outcome::Interrupted, vec![])),
                 () = sleep_until(deadline) => bail!("the API server did not answer within {}", shown(timeout)),
             }
         }
         let frozen = self.freeze(hooks, deadline).await;
-        let not_thawed = self.thaw(Instant::now() + timeout).await;
+        let deadline = Instant::now() + timeout;
+        let not_thawed = self.thaw(deadline).await;
         let last: Vec<_> = self.hooks.all().cloned().collect();
         self.delete().await;
+        let gone = not_thawed.is_empty() && self.gone(deadline).await;
         self.view.screen.clear();
         let outcome = match frozen {
             _ if !not_thawed.is_empty() => Outcome::NotThawed(not_thawed),
+            Ok(Outcome::Good { .. }) => Outcome::Good { gone },
             Ok(outcome) => outcome,
             Err(error) => Outcome::NotFrozen(said_once(&error)),
         };
@@ -113,11 +116,12 @@ impl Session {
                 Waited::Interrupted => return Ok(Outcome::Interrupted),
             }
         }
-        Ok(Outcome::Good)
+        Ok(Outcome::Good { gone: false })
     }
 
     /// In reverse; returns those that are not known to be thawed.
     async fn thaw(&mut self, deadline: Instant) -> Vec<String> {
+        self.story.status.get_or_insert_default().phase = Phase::Thawing;
         let mut open = Vec::new();
         let mut patient = true;
         for name in self.created.clone().into_iter().rev() {
@@ -164,6 +168,19 @@ impl Session {
                 self.view.screen.warn(&said_once(&error));
             }
         }
+    }
+
+    /// Waits until the controller has let go of all of them; false if that takes too long, or nobody wants to wait.
+    async fn gone(&mut self, deadline: Instant) -> bool {
+        while self.hooks.all().next().is_some() {
+            tokio::select! {
+                Ok(()) = self.hooks.next() => {}
+                () = self.signals.received() => return false,
+                () = sleep_until(deadline) => return false,
+                else => return false,
+            }
+        }
+        true
     }
 
     async fn wait<T>(

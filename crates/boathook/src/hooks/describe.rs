@@ -11,7 +11,6 @@ use jiff::Timestamp;
 use kube::{Client, ResourceExt, api::ListParams};
 
 use super::{
-    NONE,
     list::frozen_for,
     state::{State, expires, snapshot_of, state, why},
 };
@@ -22,7 +21,7 @@ use crate::{
         action::hook_action_text,
         duration::shown,
         plain::one_line,
-        table::{self, lines},
+        table::{Columns, NONE, NOTHING},
     },
     pods::Scope,
 };
@@ -49,30 +48,34 @@ impl Describe {
             if number > 0 {
                 screen.line("")?;
             }
-            for line in described(hook, Timestamp::now()) {
-                screen.line(&line)?;
+            for (lead, text) in described(hook, Timestamp::now()) {
+                screen.text(&lead, None, &text)?;
             }
         }
         Ok(())
     }
 }
 
-fn described(hook: &ExecutionHook, now: Timestamp) -> Vec<String> {
-    let mut all: Vec<_> = facts(hook, now).iter().map(|(name, value)| format!("{name:14}{value}")).collect();
+/// Lines: a lead and what it is of.
+fn described(hook: &ExecutionHook, now: Timestamp) -> Vec<(String, String)> {
+    let mut all: Vec<_> = facts(hook, now).into_iter().map(|(name, value)| (format!("{name:14}"), value)).collect();
+    let title = |title: &str| (title.to_owned(), String::new());
     let status = hook.status.clone().unwrap_or_default();
     if !status.container_execution_hook_statuses.is_empty() {
-        all.push("Containers:".to_owned());
-        all.extend(containers(&status.container_execution_hook_statuses).iter().map(|line| format!("  {line}")));
+        all.push(title("Containers:"));
+        all.extend(containers(&status.container_execution_hook_statuses));
     }
     if !status.conditions.is_empty() {
-        all.push("Conditions:".to_owned());
+        all.push(title("Conditions:"));
         let header = ["TYPE", "STATUS", "REASON", "MESSAGE"].map(str::to_owned).to_vec();
         let rows = status.conditions.iter().map(|condition| {
             let message = one_line(&condition.message);
             vec![condition.type_.clone(), condition.status.clone(), condition.reason.clone(), message]
         });
         let rows: Vec<_> = std::iter::once(header).chain(rows).collect();
-        all.extend(lines(&rows).map(|line| format!("  {}", line.trim_end())));
+        let columns = Columns::fitting(rows.iter().map(Vec::as_slice));
+        let parts = rows.iter().map(|row| columns.parts(row));
+        all.extend(parts.map(|(lead, message)| (format!("  {lead}"), message.to_owned())));
     }
     all
 }
@@ -113,7 +116,7 @@ fn expiry(hook: &ExecutionHook, now: Timestamp) -> String {
 }
 
 /// A table, and below a container that failed why.
-fn containers(all: &[ContainerExecutionHookStatus]) -> Vec<String> {
+fn containers(all: &[ContainerExecutionHookStatus]) -> Vec<(String, String)> {
     let header = ["POD", "CONTAINER", "PREACTION", "TIME", "TRIES", "POSTACTION", "TIME", "TRIES"];
     let rows: Vec<Vec<String>> = all
         .iter()
@@ -124,14 +127,15 @@ fn containers(all: &[ContainerExecutionHookStatus]) -> Vec<String> {
         })
         .collect();
     let header = header.map(str::to_owned).to_vec();
-    let columns = table::Columns::fitting([header.as_slice()].into_iter().chain(rows.iter().map(Vec::as_slice)));
-    let mut told = vec![columns.line(&header, |_, cell| cell.to_owned())];
+    let columns = Columns::fitting([header.as_slice()].into_iter().chain(rows.iter().map(Vec::as_slice)));
+    let line = |row: &[String]| (format!("  {}", columns.line(row, |_, cell| cell.to_owned())), String::new());
+    let mut told = vec![line(&header)];
     for (row, container) in rows.iter().zip(all) {
-        told.push(columns.line(row, |_, cell| cell.to_owned()));
+        told.push(line(row));
         let actions = [("PreAction", &container.pre_action_status), ("PostAction", &container.post_action_status)];
         for (name, action) in actions {
             if let Some(error) = action.as_ref().and_then(|action| action.error.as_ref()) {
-                told.push(format!("  {name}: {}", one_line(&error.message)));
+                told.push((format!("    {name}: "), one_line(&error.message)));
             }
         }
     }
@@ -140,7 +144,7 @@ fn containers(all: &[ContainerExecutionHookStatus]) -> Vec<String> {
 
 /// How one action went, how long it took, how often it was tried.
 fn cells(action: Option<&ExecutionHookActionStatus>) -> [String; 3] {
-    let nothing = || "-".to_owned();
+    let nothing = || NOTHING.to_owned();
     let Some(action) = action else { return [nothing(), nothing(), nothing()] };
     let result = match action.action_succeed {
         Some(true) => "ok",
@@ -164,7 +168,9 @@ mod tests {
         let action = serde_json::from_value(serde_json::json!({"actionSucceed": false, "attempts": 3,
             "error": {"time": "2026-01-01T00:00:02.000000Z", "message": "exit\tcode 3"}}));
         status.container_execution_hook_statuses[0].post_action_status = Some(action.unwrap());
-        let text = described(&failed, "2026-01-01T00:00:13Z".parse().unwrap()).join("\n");
+        let lines = described(&failed, "2026-01-01T00:00:13Z".parse().unwrap());
+        let lines: Vec<_> = lines.into_iter().map(|(lead, text)| lead + &text).collect();
+        let text = lines.join("\n");
         let wanted = "
 Name:         nightly-0
 Namespace:    sea

@@ -1,92 +1,31 @@
-//! `boathook hooks list`: every hook in a line.
+//! `boathook hooks list`: what each line says.
 
-use anyhow::Result;
 use boathook_api::{ExecutionHook, execution_hook::FreezeWindow};
-use boathook_apiserver::time::human_duration;
 use jiff::Timestamp;
-use kube::{Client, ResourceExt, api::ListParams};
 
-use super::{
-    NONE,
-    state::{State, snapshot_of, state, why},
-};
+use super::state::{State, snapshot_of, state, why};
 use crate::{
-    objects,
-    output::{
-        self, Screen,
-        duration::shown,
-        format::{self, Format},
-        table::Columns,
-    },
-    pods::Scope,
+    listing::Listed,
+    output::{Colour, duration::shown},
 };
 
-/// What a person asked for.
-pub(crate) struct List {
-    pub(crate) scope: Scope,
-    pub(crate) labels: Option<String>,
-    pub(crate) format: Format,
-}
+impl Listed for ExecutionHook {
+    const COLUMNS: &'static [&'static str] = &["TEMPLATE", "SNAPSHOT", "STATE", "WHY", "PODS", "FROZEN FOR"];
+    const COLOURED: &'static str = "STATE";
 
-/// The column of the table that is coloured.
-const STATE: &str = "STATE";
-
-impl List {
-    pub(crate) async fn run(self, client: &Client) -> Result<()> {
-        let params = ListParams { label_selector: self.labels.clone(), ..ListParams::default() };
-        let found: Vec<ExecutionHook> = objects::list(client, &self.scope, params).await?;
-        let values = found.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
-        if let Some(text) = self.format.text(&format::list(values))? {
-            return Ok(output::print(&text)?);
-        }
-        let mut screen = Screen::new();
-        if found.is_empty() {
-            let with = self.labels.as_ref().map(|labels| format!(" with `{labels}`")).unwrap_or_default();
-            screen.note(&format!("there are no ExecutionHooks{with} {}", self.scope.place()));
-            return Ok(());
-        }
-        let header = self.header();
-        let rows: Vec<_> = found.iter().map(|hook| self.row(hook, Timestamp::now())).collect();
-        let columns = Columns::fitting([header.as_slice()].into_iter().chain(rows.iter().map(Vec::as_slice)));
-        screen.line(&columns.line(&header, |_, cell| cell.to_owned()))?;
-        for (row, hook) in rows.iter().zip(&found) {
-            let is_state = |place: usize| header.get(place).is_some_and(|title| title == STATE);
-            let colour = state(hook).colour();
-            let line = columns.line(row, |place, cell| match is_state(place) {
-                true => screen.painted(colour, cell),
-                false => cell.to_owned(),
-            });
-            screen.line(&line)?;
-        }
-        Ok(())
+    fn cells(&self, now: Timestamp) -> Vec<Option<String>> {
+        vec![
+            self.spec.execution_hook_template_name.clone(),
+            snapshot_of(self).map(str::to_owned),
+            Some(state(self).word().to_owned()),
+            why(self).map(|why| why.reason.clone()),
+            Some(pods(self).to_string()),
+            frozen_for(self, now),
+        ]
     }
 
-    fn header(&self) -> Vec<String> {
-        let usual = ["NAMESPACE", "NAME", "TEMPLATE", "SNAPSHOT", STATE, "WHY", "PODS", "FROZEN FOR", "AGE"];
-        self.chosen(usual.map(str::to_owned).into())
-    }
-
-    fn row(&self, hook: &ExecutionHook, now: Timestamp) -> Vec<String> {
-        let or_none = |text: Option<&str>| text.unwrap_or(NONE).to_owned();
-        let age = hook.creation_timestamp().map(|created| human_duration(now.duration_since(created.0)));
-        self.chosen(vec![
-            hook.namespace().unwrap_or_default(),
-            hook.name_any(),
-            or_none(hook.spec.execution_hook_template_name.as_deref()),
-            or_none(snapshot_of(hook)),
-            state(hook).word().to_owned(),
-            or_none(why(hook).map(|why| why.reason.as_str())),
-            pods(hook).to_string(),
-            frozen_for(hook, now).unwrap_or_else(|| NONE.to_owned()),
-            or_none(age.as_deref()),
-        ])
-    }
-
-    fn chosen(&self, mut row: Vec<String>) -> Vec<String> {
-        match self.scope {
-            Scope::AllNamespaces => row,
-            Scope::Namespace(_) => row.split_off(1),
-        }
+    fn colour(&self) -> Colour {
+        state(self).colour()
     }
 }
 
@@ -110,6 +49,7 @@ pub(super) fn frozen_for(hook: &ExecutionHook, now: Timestamp) -> Option<String>
 #[cfg(test)]
 mod tests {
     use super::{super::state::tests::hook, *};
+    use crate::{listing::List, output::format::Format, pods::Scope};
 
     #[test]
     fn a_hook_is_a_row() {
@@ -121,6 +61,6 @@ mod tests {
         let here = list(Scope::Namespace("sea".to_owned()));
         let failed = hook(&[("Frozen", "False", "PreActionFailed"), ("Thawed", "True", "Thawed")]);
         assert_eq!(here.row(&failed, now)[3..5], ["Thawed", "PreActionFailed"]);
-        assert_eq!(here.header().len(), here.row(&failed, now).len());
+        assert_eq!(here.header::<ExecutionHook>().len(), here.row(&failed, now).len());
     }
 }

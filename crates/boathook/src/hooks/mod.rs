@@ -5,10 +5,6 @@ mod list;
 mod state;
 
 pub(crate) use describe::Describe;
-pub(crate) use list::List;
 #[cfg(test)]
 pub(crate) use state::tests;
 pub(crate) use state::{State, snapshot_of, state, why};
-
-/// As kubectl says that there is none.
-pub(crate) const NONE: &str = "<none>";

@@ -51,14 +51,6 @@ impl State {
             Self::Refused | Self::ThawFailed | Self::Abandoned | Self::ThawUnconfirmed => Colour::Bad,
         }
     }
-
-    /// Whether nothing will become of it any more.
-    pub(crate) fn is_over(self) -> bool {
-        match self {
-            Self::New | Self::Freezing | Self::Frozen | Self::Thawing | Self::ThawFailed => false,
-            Self::Refused | Self::Thawed | Self::Abandoned | Self::ThawUnconfirmed => true,
-        }
-    }
 }
 
 pub(crate) fn state(hook: &ExecutionHook) -> State {

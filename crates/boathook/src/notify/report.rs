@@ -11,13 +11,11 @@ use crate::output::{
     Colour,
     duration::shown,
     plain::{count, one_line},
+    table::NOTHING,
 };
 
 /// Of a failed handler's output. All that was kept of it is in the object.
 const SHOWN_LINES: usize = 20;
-
-/// Where there is nothing to say.
-pub(super) const NOTHING: &str = "-";
 
 /// How it went, for the count at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use boathook_api::PodNotification;
 use kube::ResourceExt;
 
 use super::{
-    report::{self, NOTHING, Verdict},
+    report::{self, Verdict},
     round::{Ended, Round},
 };
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
         Screen,
         duration::shown,
         plain::{count, names},
-        table::Columns,
+        table::{Columns, NOTHING},
     },
     pods::FoundPod,
 };

@@ -5,6 +5,7 @@ pub(crate) mod duration;
 pub(crate) mod format;
 mod live;
 pub(crate) mod plain;
+pub(crate) mod steps;
 pub(crate) mod table;
 
 use std::io::{self, IsTerminal, Write};
@@ -24,20 +25,39 @@ pub(crate) struct Screen {
     results: Box<dyn Write>,
     notes: Box<dyn Write>,
     coloured: bool,
+    /// How wide it is where results are read; none where nobody sees its edge.
+    width: Option<fn() -> usize>,
     live: Option<Live>,
 }
+
+/// What stands below a lead has at least this much room, or else begins further to the left.
+const LEAST_ROOM: usize = 30;
+
+/// How far to the left that is.
+const SMALL_INDENT: usize = 4;
 
 impl Screen {
     /// Results go to stdout.
     pub(crate) fn new() -> Self {
-        let coloured = io::stdout().is_terminal() && colours_are_wanted();
-        Self { results: Box::new(io::stdout()), notes: Box::new(io::stderr()), coloured, live: Live::of_stderr() }
+        let is_terminal = io::stdout().is_terminal();
+        Self {
+            results: Box::new(io::stdout()),
+            notes: Box::new(io::stderr()),
+            coloured: is_terminal && colours_are_wanted(),
+            width: is_terminal.then_some(width),
+            live: Live::of_stderr(),
+        }
     }
 
     /// Results are for a person and go to stderr: on stdout something else is printed, for a program.
     pub(crate) fn aside() -> Self {
-        let coloured = io::stderr().is_terminal() && colours_are_wanted();
-        Self { results: Box::new(io::stderr()), coloured, ..Self::new() }
+        let is_terminal = io::stderr().is_terminal();
+        Self {
+            results: Box::new(io::stderr()),
+            coloured: is_terminal && colours_are_wanted(),
+            width: is_terminal.then_some(|| live::terminal_width(io::stderr())),
+            ..Self::new()
+        }
     }
 
     /// One line of the result.
@@ -45,6 +65,20 @@ impl Screen {
         self.clear();
         writeln!(self.results, "{text}")?;
         self.results.flush()
+    }
+
+    /// A text of the result, after a lead. A terminal that is too narrow for it has the rest below its beginning.
+    pub(crate) fn text(&mut self, lead: &str, colour: Option<Colour>, text: &str) -> io::Result<()> {
+        let indent = visible(lead);
+        let width = self.width.map_or(usize::MAX, |width| width());
+        let below = if width < indent.saturating_add(LEAST_ROOM) { SMALL_INDENT } else { indent };
+        let folded = plain::folded(text, width.saturating_sub(indent), width.saturating_sub(below));
+        for (number, line) in folded.iter().enumerate() {
+            let line = colour.map_or_else(|| line.clone(), |colour| self.painted(colour, line));
+            let line = if number == 0 { format!("{lead}{line}") } else { format!("{:below$}{line}", "") };
+            self.line(line.trim_end())?;
+        }
+        Ok(())
     }
 
     /// Something to know that is no result.
@@ -85,6 +119,13 @@ impl Screen {
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }
+}
+
+/// How many columns a text takes: colours take none.
+fn visible(text: &str) -> usize {
+    let mut parts = text.split('\x1b');
+    let first = parts.next().map_or(0, |part| part.chars().count());
+    first + parts.map(|part| part.split_once('m').map_or(0, |(_, rest)| rest.chars().count())).sum::<usize>()
 }
 
 /// Prints something whole, for a program, on stdout.
@@ -163,7 +204,8 @@ pub(crate) mod tests {
     impl Screen {
         /// Both streams on paper: no colours, no progress.
         pub(crate) fn on_paper(results: &Sheet, notes: &Sheet) -> Self {
-            Self { results: Box::new(results.clone()), notes: Box::new(notes.clone()), coloured: false, live: None }
+            let (results, notes) = (Box::new(results.clone()), Box::new(notes.clone()));
+            Self { results, notes, coloured: false, width: None, live: None }
         }
     }
 
@@ -183,6 +225,22 @@ pub(crate) mod tests {
         assert_eq!(screen.painted(Colour::Bad, "FAILED"), "FAILED");
         screen.coloured = true;
         assert_eq!(screen.painted(Colour::Bad, "FAILED"), "\x1b[31mFAILED\x1b[0m");
+    }
+
+    #[test]
+    fn a_text_is_folded_below_its_beginning_where_its_end_would_not_be_seen() {
+        let told = |width: Option<fn() -> usize>, lead: &str| {
+            let results = Sheet::default();
+            let mut screen = Screen::on_paper(&results, &Sheet::default());
+            (screen.width, screen.coloured) = (width, true);
+            let lead = screen.painted(Colour::Odd, lead);
+            screen.text(&lead, None, "the quick brown fox jumps over the lazy dog").unwrap();
+            results.text().replace("\x1b[33m", "").replace("\x1b[0m", "")
+        };
+        assert_eq!(told(None, "risk: "), "risk: the quick brown fox jumps over the lazy dog\n");
+        assert_eq!(told(Some(|| 40), "risk: "), "risk: the quick brown fox jumps over the\n      lazy dog\n");
+        let narrow = "a long lead the quick\n    brown fox jumps\n    over the lazy dog\n";
+        assert_eq!(told(Some(|| 22), "a long lead "), narrow);
     }
 
     #[test]

@@ -21,6 +21,26 @@ pub(crate) fn cut(text: &str, longest: usize) -> String {
     }
 }
 
+/// In lines of at most this many characters, the first and the others, broken between words; a longer word has a line to
+/// itself.
+pub(crate) fn folded(text: &str, first: usize, others: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for (place, word) in text.split(' ').enumerate() {
+        let room = if lines.is_empty() { first } else { others };
+        if place == 0 {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= room {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(std::mem::replace(&mut line, word.to_owned()));
+        }
+    }
+    lines.push(line);
+    lines
+}
+
 /// A number of things: `1 pod`, `3 pods`.
 pub(crate) fn count(number: usize, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
@@ -64,6 +84,13 @@ mod tests {
         assert_eq!(names(["a", "b"]), "a, b");
         assert_eq!(names(["a", "b", "c", "d", "e", "f", "g"]), "a, b, c, d, e and 2 more");
         assert_eq!((count(1, "pod"), count(0, "pod")), ("1 pod".to_owned(), "0 pods".to_owned()));
+    }
+
+    #[test]
+    fn long_lines_are_broken_between_words() {
+        assert_eq!(folded("to be or  not to be", 9, 6), ["to be or ", "not to", "be"]);
+        assert_eq!(folded("a verylongword b", 4, 4), ["a", "verylongword", "b"]);
+        assert_eq!(folded("", 4, 4), [""]);
     }
 
     #[test]

@@ -6,6 +6,12 @@ const GAP: usize = 3;
 /// kubectl's least width of a column, with its gap.
 const LEAST: usize = 6;
 
+/// In a cell: as kubectl says that there is none.
+pub(crate) const NONE: &str = "<none>";
+
+/// In a cell: there is nothing to say, yet or ever.
+pub(crate) const NOTHING: &str = "-";
+
 /// The widths of columns, known before the first row is printed.
 pub(crate) struct Columns(Vec<usize>);
 
@@ -20,6 +26,13 @@ impl Columns {
             }
         }
         Self(widths)
+    }
+
+    /// A row in two parts: all cells but the last, aligned; and the last, which may be folded.
+    pub(crate) fn parts<'a>(&self, row: &'a [String]) -> (String, &'a str) {
+        let Some((last, before)) = row.split_last() else { return (String::new(), "") };
+        let padded = before.iter().zip(&self.0).map(|(cell, width)| format!("{cell:width$}"));
+        (padded.collect(), last)
     }
 
     /// A row as a line. `paint` may change how a cell looks, but not how wide it is.
@@ -57,6 +70,8 @@ mod tests {
         let rows = [row(["POD", "X", "LAST"]), row(["überholer", "b", "c"])];
         let lines: Vec<_> = lines(&rows).collect();
         assert_eq!(lines, ["POD         X     LAST", "überholer   b     c"]);
+        let columns = Columns::fitting(rows.iter().map(Vec::as_slice));
+        assert_eq!(columns.parts(&rows[1]), ("überholer   b     ".to_owned(), "c"));
     }
 
     #[test]

@@ -213,7 +213,8 @@ fn decided(
         | Effect::CreateSnapshot(_)
         | Effect::DeleteSnapshot { .. }
         | Effect::MarkSnapshot { .. }
-        | Effect::SetOwner(_) => None,
+        | Effect::SetOwner(_)
+        | Effect::Delete => None,
     });
     written.unwrap_or_default()
 }

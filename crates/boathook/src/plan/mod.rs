@@ -4,7 +4,6 @@
 mod hook;
 mod layout;
 mod planned;
-mod rights;
 mod risks;
 mod view;
 

@@ -16,10 +16,13 @@ use serde::Serialize;
 
 use super::{
     layout::{Layout, Place},
-    rights::{self, Answer},
     risks,
 };
-use crate::objects::{self, Kind};
+use crate::{
+    objects::{self, Kind},
+    rights::{self, Answer},
+    snapshot_class,
+};
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -47,7 +50,9 @@ pub(super) struct Template {
 }
 
 pub(super) async fn of_snapshot(place: &Place<'_>, object: &ApplicationSnapshot) -> Result<Planned> {
-    let layout = place.snapshot(object, async |claims| in_the_way(place, object, claims).await).await?;
+    let mut layout = place.snapshot(object, async |claims| in_the_way(place, object, claims).await).await?;
+    let class = object.spec.volume_snapshot_class_name.as_deref();
+    layout.reasons.extend(snapshot_class::missing(place.client, class).await?);
     finished(place, object, layout, &[]).await
 }
 
@@ -97,13 +102,17 @@ pub(super) async fn of_marked(place: &Place<'_>, object: &VolumeSnapshot) -> Res
 }
 
 async fn of_mark(place: &Place<'_>, object: &VolumeSnapshot, infos: Vec<ExecutionHookInfo>) -> Result<Layout> {
-    let mut templates = Vec::new();
+    let mut hooks = Vec::new();
     for info in &infos {
-        templates.extend(place.template(&info.execution_hook_template_name).await?);
+        let template = place.template(&info.execution_hook_template_name).await?;
+        hooks.extend(template.map(|template| (info.clone(), template)));
     }
+    let claim = object.spec.source.persistent_volume_claim_name.as_deref().unwrap_or_default();
     let seconds = seconds_for_hooks();
     let mut layout = place.snapshot(&intended(object, infos, seconds), async |_| Ok(vec![])).await?;
-    layout.reasons.extend(fits(&templates, seconds).err());
+    layout.reasons.extend(fits(place.client, place.namespace, claim, &hooks, seconds).await?.err());
+    let class = object.spec.volume_snapshot_class_name.as_deref();
+    layout.reasons.extend(snapshot_class::missing(place.client, class).await?);
     Ok(layout)
 }
 

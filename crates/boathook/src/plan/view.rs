@@ -12,11 +12,8 @@ use crate::output::{
     action::hook_action_text,
     duration::shown,
     plain::{count, one_line},
-    table::lines,
+    table::{Columns, NOTHING},
 };
-
-/// Where there is nothing to say.
-const NOTHING: &str = "-";
 
 pub(super) fn show(planned: &Planned, screen: &mut Screen) -> io::Result<()> {
     let Planned { kind, name, namespace, would_work, template, layout, rights } = planned;
@@ -27,8 +24,10 @@ pub(super) fn show(planned: &Planned, screen: &mut Screen) -> io::Result<()> {
     };
     if !rows.is_empty() {
         let header = ["STEP", "DO", "HOOK", "WHERE", "HOW"].map(str::to_owned).to_vec();
-        for line in lines(&std::iter::once(header).chain(rows).collect::<Vec<_>>()) {
-            screen.line(&format!("  {}", line.trim_end()))?;
+        let all: Vec<_> = std::iter::once(header).chain(rows).collect();
+        let columns = Columns::fitting(all.iter().map(Vec::as_slice));
+        for (lead, how) in all.iter().map(|row| columns.parts(row)) {
+            screen.text(&format!("  {lead}"), None, how)?;
         }
     }
     for hook in &layout.hooks {
@@ -59,7 +58,7 @@ pub(super) fn show(planned: &Planned, screen: &mut Screen) -> io::Result<()> {
 }
 
 fn fact(name: &str, text: &str, screen: &mut Screen) -> io::Result<()> {
-    screen.line(&format!("  {name}: {}", one_line(text)))
+    screen.text(&format!("  {name}: "), None, &one_line(text))
 }
 
 fn expiry(name: &str, seconds: Option<i32>) -> String {

@@ -25,6 +25,7 @@ use crate::{
         format::{self, Format},
     },
     pods::Scope,
+    snapshot_class,
     waiting::{INTERRUPTED, NOBODY_LOOKED, PATIENCE, frames},
 };
 
@@ -82,6 +83,9 @@ impl Create {
         }
         for info in &self.spec.execution_hook_infos {
             objects::get::<ExecutionHookTemplate>(client, scope, &info.execution_hook_template_name).await?;
+        }
+        if let Some(missing) = snapshot_class::missing(client, self.spec.volume_snapshot_class_name.as_deref()).await? {
+            bail!(missing);
         }
         if self.spec.execution_hook_infos.is_empty() {
             screen.warn("without --template nothing is frozen: the snapshot will be crash-consistent");

@@ -7,5 +7,4 @@ mod steps;
 mod view;
 
 pub(crate) use create::{Create, NOT_THAWED};
-pub(crate) use list::List;
 pub(crate) use view::View;

@@ -5,9 +5,13 @@ use boathook_api::{
     application_snapshot::{ApplicationSnapshotStatus, Consistency, HookRecord, Phase, SnapshotRecord},
     words::condition,
 };
+use kube::ResourceExt;
 
 use super::steps::find;
-use crate::output::{Colour, plain::one_line};
+use crate::{
+    cli::called_as,
+    output::{Colour, plain::one_line},
+};
 
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +45,7 @@ fn not_thawed(status: &ApplicationSnapshotStatus) -> impl Iterator<Item = &HookR
 
 /// The last lines: what came of it, and where the snapshots are.
 pub(super) fn lines(snapshot: &ApplicationSnapshot) -> Vec<(Colour, String)> {
-    let status = snapshot.status.clone().unwrap_or_default();
+    let (status, namespace) = (snapshot.status.clone().unwrap_or_default(), snapshot.namespace().unwrap_or_default());
     let said = |kind| find(&status.conditions, kind).map(|found| one_line(&found.message)).filter(|it| !it.is_empty());
     let window = status.freeze_window.as_ref().and_then(|window| window.duration.clone());
     let window = window.map(|window| format!(", frozen for {window}")).unwrap_or_default();
@@ -64,14 +68,12 @@ pub(super) fn lines(snapshot: &ApplicationSnapshot) -> Vec<(Colour, String)> {
     let cut = |record: &&SnapshotRecord| record.cut_seen_time.is_some() && status.phase == Phase::Complete;
     let cuts = status.snapshots.iter().filter(cut).map(|record| {
         let SnapshotRecord { persistent_volume_claim_name: claim, volume_snapshot_name: name, .. } = record;
-        (Colour::Good, format!("claim {claim}: kubectl get volumesnapshot {name}"))
+        (Colour::Good, format!("claim {claim}: kubectl get volumesnapshot {name} -n {namespace}"))
     });
     let frozen = not_thawed(&status).map(|hook| {
-        let text = format!(
-            "STILL FROZEN by hook {}: mend it, then kubectl boathook thaw {}",
-            hook.execution_hook_template_name, hook.name
-        );
-        (Colour::Bad, text)
+        let HookRecord { name, execution_hook_template_name: template, .. } = hook;
+        let thaw = format!("{} thaw {name} -n {namespace}", called_as());
+        (Colour::Bad, format!("STILL FROZEN by hook {template}: mend it, then {thaw}"))
     });
     std::iter::once((colour, headline)).chain(cuts).chain(frozen).collect()
 }
@@ -94,7 +96,7 @@ mod tests {
         assert_eq!(of(frozen.clone()), Some(Verdict::NotThawed));
         let (colour, last) = lines(&snapshot(&frozen)).pop().unwrap();
         assert_eq!(colour, Colour::Bad);
-        assert_eq!(last, "STILL FROZEN by hook mysql: mend it, then kubectl boathook thaw nightly-0");
+        assert_eq!(last, "STILL FROZEN by hook mysql: mend it, then boathook thaw nightly-0 -n sea");
         let mut without_hooks = snapshot(&json!({"phase": "Complete", "consistency": "Crash"}));
         without_hooks.spec.execution_hook_infos.clear();
         assert_eq!(verdict(&without_hooks), Some(Verdict::Complete));
@@ -108,7 +110,8 @@ mod tests {
         let told = |status| lines(&snapshot(&status)).into_iter().map(|(_, line)| line).collect::<Vec<_>>();
         let whole = json!({"phase": "Complete", "consistency": "Application", "freezeWindow": window, "snapshots": [cut],
             "hooks": [{"name": "nightly-0", "executionHookTemplateName": "mysql"}]});
-        let wanted = ["application-consistent, frozen for 1.234s", "claim data: kubectl get volumesnapshot nightly"];
+        let get = "claim data: kubectl get volumesnapshot nightly -n sea";
+        let wanted = ["application-consistent, frozen for 1.234s", get];
         assert_eq!(told(whole), wanted);
         let idle = json!({"phase": "Complete", "consistency": "Application"});
         assert_eq!(told(idle), ["application-consistent: nothing used the claims"]);

@@ -1,6 +1,4 @@
 //! The steps of a snapshot, as far as they are known to have been made: a pure look at its object and its hooks.
-//!
-//! Each step has a key, so that whoever tells them tells each once, whatever a watch left out.
 
 use std::time::Duration;
 
@@ -19,21 +17,9 @@ use crate::{
         Colour,
         duration::shown,
         plain::{names, one_line},
+        steps::Step,
     },
 };
-
-/// One step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Step {
-    /// No other step has it.
-    pub(super) key: String,
-    pub(super) word: &'static str,
-    pub(super) colour: Option<Colour>,
-    pub(super) text: String,
-}
-
-/// The words of steps: as wide as the widest.
-pub(super) const WORD_ROOM: usize = 8;
 
 /// One hook, as far as it is known: from itself, or when it is gone from its snapshot's record.
 struct Hook<'a> {
@@ -61,21 +47,27 @@ pub(super) fn steps(snapshot: &ApplicationSnapshot, hooks: &[&ExecutionHook]) ->
     let mut steps = Vec::new();
     if status.phase == Phase::Pending {
         let why = status.conditions.iter().map(|condition| one_line(&condition.message)).find(|why| !why.is_empty());
-        steps.extend(why.map(|why| step(format!("wait {why}"), "waiting", Some(Colour::Odd), why)));
+        steps.extend(why.map(|why| Step::new(format!("wait {why}"), "waiting", Some(Colour::Odd), why)));
     }
     steps.extend(seen.iter().flat_map(Hook::freeze));
     if let Some(idle) = find(&status.conditions, condition::FROZEN).filter(|frozen| frozen.reason == reason::NOT_IN_USE)
     {
-        steps.push(step("idle".to_owned(), "idle", None, one_line(&idle.message)));
+        steps.push(Step::new("idle".to_owned(), "idle", None, one_line(&idle.message)));
     }
     if status.cut_time.is_some() || status.phase == Phase::Cutting {
         steps.extend(status.snapshots.iter().map(|cut| {
             let text = format!("claim {}", cut.persistent_volume_claim_name);
-            step(format!("cutting {text}"), "cutting", None, text)
+            Step::new(format!("cutting {text}"), "cutting", None, text)
         }));
     }
     steps.extend(status.snapshots.iter().filter_map(cut));
-    steps.extend(seen.iter().rev().flat_map(Hook::thaw));
+    match status.phase {
+        // What became of the cut comes first, also when the hooks are heard of first.
+        Phase::Freezing | Phase::Cutting => {}
+        Phase::Pending | Phase::Thawing | Phase::Complete | Phase::Failed => {
+            steps.extend(seen.iter().rev().flat_map(Hook::thaw));
+        }
+    }
     steps
 }
 
@@ -96,11 +88,11 @@ fn cut(record: &SnapshotRecord) -> Option<Step> {
     match (&record.cut_seen_time, &record.error) {
         (Some(_), _) => {
             let text = format!("claim {claim}: VolumeSnapshot {name}");
-            Some(step(format!("cut {claim}"), "cut", Some(Colour::Good), text))
+            Some(Step::new(format!("cut {claim}"), "cut", Some(Colour::Good), text))
         }
         (None, Some(error)) => {
             let text = format!("cut of claim {claim}: {}", one_line(error));
-            Some(step(format!("cut {claim}"), "FAILED", Some(Colour::Bad), text))
+            Some(Step::new(format!("cut {claim}"), "FAILED", Some(Colour::Bad), text))
         }
         (None, None) => None,
     }
@@ -136,22 +128,27 @@ impl<'a> Hook<'a> {
         let Self { title, name, containers, .. } = self;
         let mut steps = Vec::new();
         if !containers.is_empty() {
-            steps.push(step(format!("freezing {name}"), "freezing", None, format!("{title}: {}", places(containers))));
+            steps.push(Step::new(
+                format!("freezing {name}"),
+                "freezing",
+                None,
+                format!("{title}: {}", places(containers)),
+            ));
         }
         match self.pre_action_succeed {
             Some(true) => {
                 let took = took(containers).map(|took| format!(" in {}", shown(took))).unwrap_or_default();
-                steps.push(step(format!("frozen {name}"), "frozen", Some(Colour::Odd), format!("{title}{took}")));
+                steps.push(Step::new(format!("frozen {name}"), "frozen", Some(Colour::Odd), format!("{title}{took}")));
             }
             Some(false) => {
                 let text = with_reason(title, &self.messages[0]);
-                steps.push(step(format!("frozen {name}"), "FAILED", Some(Colour::Bad), text));
+                steps.push(Step::new(format!("frozen {name}"), "FAILED", Some(Colour::Bad), text));
             }
             None => {}
         }
         if self.expired {
             let text = with_reason(title, &self.messages[0]);
-            steps.push(step(format!("expired {name}"), "EXPIRED", Some(Colour::Bad), text));
+            steps.push(Step::new(format!("expired {name}"), "EXPIRED", Some(Colour::Bad), text));
         }
         steps
     }
@@ -164,13 +161,13 @@ impl<'a> Hook<'a> {
         }
         let mut steps = Vec::new();
         if self.is_thawing {
-            steps.push(step(format!("thawing {name}"), "thawing", None, title.clone()));
+            steps.push(Step::new(format!("thawing {name}"), "thawing", None, title.clone()));
         }
         match self.post_action_succeed {
-            Some(true) => steps.push(step(format!("thawed {name}"), "thawed", Some(Colour::Good), title.clone())),
+            Some(true) => steps.push(Step::new(format!("thawed {name}"), "thawed", Some(Colour::Good), title.clone())),
             Some(false) => {
                 let text = format!("thaw of {}", with_reason(title, &self.messages[1]));
-                steps.push(step(format!("not thawed {name}"), "FAILED", Some(Colour::Bad), text));
+                steps.push(Step::new(format!("not thawed {name}"), "FAILED", Some(Colour::Bad), text));
             }
             None => {}
         }
@@ -183,10 +180,6 @@ fn pre_action_succeed(record: &HookRecord, live: Option<&ExecutionHook>) -> Opti
     let failed = live.and_then(why).is_some_and(|why| why.reason != reason::EXPIRED);
     let told = live.and_then(|live| live.status.as_ref()?.pre_action_succeed).or(record.pre_action_succeed);
     told.or_else(|| failed.then_some(false))
-}
-
-fn step(key: String, word: &'static str, colour: Option<Colour>, text: String) -> Step {
-    Step { key, word, colour, text }
 }
 
 fn with_reason(title: &str, why: &str) -> String {
@@ -308,6 +301,8 @@ pub(super) mod tests {
         status.conditions.push(frozen);
         let early = steps(&snapshot(&json!({"phase": "Thawing", "hooks": [bare]})), &[&failing]);
         assert_eq!(early[1].text, "hook 1 of 2 (mysql): no", "that it failed is told before its thaw: {early:?}");
+        let before_the_cut = told(&json!({"phase": "Cutting", "hooks": [bare]}), &[&live]);
+        assert_eq!(before_the_cut.last().unwrap(), "frozen hook 1 of 2 (mysql) in 240ms");
         let told = told(&json!({"phase": "Thawing", "hooks": [bare]}), &[&live]);
         assert_eq!(told[0], "freezing hook 1 of 2 (mysql): mysql-7/main");
         assert_eq!(told.last().unwrap(), "FAILED thaw of hook 1 of 2 (mysql): pod `mysql-7`: no");

@@ -5,6 +5,7 @@ mod view;
 
 use std::{
     io::{self, BufRead, IsTerminal},
+    iter,
     process::ExitCode,
     time::Duration,
 };
@@ -62,14 +63,22 @@ impl Thaw {
                 hooks
             }
         };
-        let (over, open): (Vec<_>, Vec<_>) = hooks.into_iter().partition(|hook| state(hook).is_over());
-        for hook in over {
-            screen.line(&format!("executionhook.boathook.dev/{}: {}", hook.name_any(), state(&hook).word()))?;
+        let mut worst = ExitCode::SUCCESS;
+        let mut open = Vec::new();
+        for hook in hooks {
+            let Some(outcome) = outcome(Some(&hook), &[], &Before::default()) else {
+                open.push(hook);
+                continue;
+            };
+            // It is over, and its own record is complete.
+            view::show(&hook, iter::empty(), outcome, &mut screen)?;
+            if !outcome.is_good(self.force) {
+                worst = ExitCode::FAILURE;
+            }
         }
         if self.force && !open.is_empty() && !self.yes {
             confirm(&open, &mut screen)?;
         }
-        let mut worst = ExitCode::SUCCESS;
         for hook in open {
             match self.thaw(client, &scope, hook, &mut screen).await? {
                 None => {}

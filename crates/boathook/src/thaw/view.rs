@@ -11,11 +11,13 @@ use kube::ResourceExt;
 use super::outcome::Outcome;
 use crate::{
     hooks::{State, state},
-    output::{Colour, Screen, duration::shown, plain::one_line, table::Columns},
+    output::{
+        Colour, Screen,
+        duration::shown,
+        plain::one_line,
+        table::{Columns, NOTHING},
+    },
 };
-
-/// Where there is nothing to say.
-const NOTHING: &str = "-";
 
 /// One container.
 struct Line {
@@ -48,11 +50,11 @@ pub(super) fn show<'a>(
             });
             screen.line(&painted)?;
             for detail in &line.details {
-                screen.line(&format!("  {detail}"))?;
+                screen.text("  ", None, detail)?;
             }
         }
     }
-    screen.line(&format!("executionhook.boathook.dev/{}: {}", hook.name_any(), said(hook, outcome)))?;
+    screen.text(&format!("executionhook.boathook.dev/{}: ", hook.name_any()), None, &said(hook, outcome))?;
     Ok(())
 }
 
@@ -68,12 +70,15 @@ fn said(hook: &ExecutionHook, outcome: Outcome) -> String {
     }
 }
 
-/// The PodNotification knows more than the hook's copy of it.
+/// The PodNotification knows more than the hook's copy of it; but what has succeeded stays so, and the hook may have been
+/// heard of first.
 fn line(container: &ContainerExecutionHookStatus, children: &[&PodNotification]) -> Line {
     let child = children.iter().find(|child| child.spec.pod_uid.as_deref() == Some(&container.pod_uid));
     let records = child.and_then(|child| child.status.as_ref()).into_iter().flat_map(|status| &status.containers);
     let undo = records.filter(|record| record.name == container.container_name).find_map(|record| record.undo.clone());
-    let action = undo.as_ref().map(action).or_else(|| container.post_action_status.clone()).unwrap_or_default();
+    let copy = container.post_action_status.as_ref();
+    let thawed = copy.filter(|copy| copy.action_succeed == Some(true)).cloned();
+    let action = thawed.or_else(|| undo.as_ref().map(action)).or_else(|| copy.cloned()).unwrap_or_default();
     let (result, colour) = match action.action_succeed {
         Some(true) => ("thawed", Colour::Good),
         Some(false) => ("FAILED", Colour::Bad),
@@ -153,5 +158,18 @@ b     main        FAILED   4       1.2s
 executionhook.boathook.dev/nightly-0: NOT thawed; it is tried again until it succeeds, and --force gives it up
 ";
         assert_eq!(results.text(), wanted.trim_start());
+    }
+
+    #[test]
+    fn what_the_hook_says_is_thawed_is_not_doubted_by_older_news() {
+        let container = serde_json::from_value(json!({"podName": "a", "podUID": "1", "containerName": "main",
+            "preActionStatus": {}, "postActionStatus": {"actionSucceed": true, "attempts": 2}}));
+        let older: PodNotification = serde_json::from_value(json!({
+            "apiVersion": "boathook.dev/v1alpha1", "kind": "PodNotification", "metadata": {"name": "x"},
+            "spec": {"podName": "a", "podUID": "1", "notifier": "freeze"},
+            "status": {"state": "Succeeded", "containers": [{"name": "main", "undo": {"attempts": 1}}]},
+        }))
+        .unwrap();
+        assert_eq!(line(&container.unwrap(), &[&older]).cells, ["a", "main", "thawed", "2", NOTHING]);
     }
 }

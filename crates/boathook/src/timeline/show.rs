@@ -41,7 +41,7 @@ impl Show {
             return Ok(output::print(&text)?);
         }
         let mut screen = Screen::new();
-        screen.line(&format!("{kind} {name}: {headline}"))?;
+        screen.text("", None, &format!("{kind} {name}: {headline}"))?;
         print(&timeline, &mut screen)
     }
 }
@@ -58,9 +58,9 @@ pub(crate) fn print(timeline: &Timeline, screen: &mut Screen) -> Result<()> {
     for line in drawing {
         screen.line(&line)?;
     }
-    screen.line(&summary(timeline))?;
-    for failure in failures(timeline) {
-        screen.line(&failure)?;
+    screen.text("", None, &summary(timeline))?;
+    for (lead, why) in failures(timeline) {
+        screen.text(&lead, None, &why)?;
     }
     Ok(())
 }
@@ -75,8 +75,8 @@ fn summary(timeline: &Timeline) -> String {
     format!("frozen for {window}{open}, {all}")
 }
 
-/// What failed, and why: a line for each action.
-fn failures(timeline: &Timeline) -> Vec<String> {
+/// What failed, and why.
+fn failures(timeline: &Timeline) -> Vec<(String, String)> {
     let actions = timeline.bars.iter().flat_map(|bar| {
         let thaw = bar.thaw.iter().map(|thaw| ("PostAction", thaw));
         [("PreAction", &bar.freeze)].into_iter().chain(thaw).map(move |(action, span)| (bar, action, span))
@@ -85,7 +85,7 @@ fn failures(timeline: &Timeline) -> Vec<String> {
     failed
         .map(|(bar, action, span)| {
             let why = span.error.as_deref().unwrap_or("nobody said why");
-            format!("{action} failed in {}: {}", bar.place(), one_line(why))
+            (format!("{action} failed in {}: ", one_line(&bar.place())), one_line(why))
         })
         .collect()
 }
@@ -129,6 +129,6 @@ mod tests {
         bars[0].open = true;
         assert_eq!(told(&bars), "frozen for 5s so far, never all at once");
         let failures = failures(&Timeline { bars, cuts: vec![], now: at(5_000) });
-        assert_eq!(failures, [r"PreAction failed in two/main: exit code\n3"]);
+        assert_eq!(failures, [("PreAction failed in two/main: ".to_owned(), r"exit code\n3".to_owned())]);
     }
 }

@@ -73,6 +73,12 @@ async fn the_page_on_execution_hooks_is_true() {
     follow("docs/execution-hooks.md", &read("docs/execution-hooks.md")).await;
 }
 
+/// It needs `sqlite3` too.
+#[tokio::test]
+async fn the_page_on_deployments_is_true() {
+    follow("docs/deployments.md", &read("docs/deployments.md")).await;
+}
+
 #[tokio::test]
 async fn the_page_on_snapshots_is_true() {
     follow("docs/snapshots.md", &read("docs/snapshots.md")).await;
@@ -91,4 +97,9 @@ async fn the_readmes_section_on_snapshots_is_true() {
 #[tokio::test]
 async fn the_readmes_section_on_notifications_is_true() {
     follow_section("Tell running pods").await;
+}
+
+#[tokio::test]
+async fn the_readmes_section_on_rollouts_is_true() {
+    follow_section("Hooks at every rollout").await;
 }

@@ -18,7 +18,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 use tonic::Code;
 use tonic::transport::Channel;
 
-use super::{Cluster, DEADLINE, running, sleeper};
+use super::{Cluster, DEADLINE, looking, running, sleeper};
 
 type Runtime = RuntimeServiceClient<Channel>;
 
@@ -84,14 +84,12 @@ async fn an_exec_over_cri_has_streams_that_are_fetched_once() {
 
         // A container that has ended, with its pod, is gone.
         pods.delete("sleeper", &DeleteParams::default().grace_period(0)).await.unwrap();
-        let gone = async {
-            let asked = ContainerStatusRequest { container_id: id.clone(), verbose: false };
-            while runtime.container_status(asked.clone()).await.err().map(|error| error.code()) != Some(Code::NotFound)
-            {
-                tokio::task::yield_now().await;
-            }
+        let asked = ContainerStatusRequest { container_id: id.clone(), verbose: false };
+        let gone = async || {
+            let answer = runtime.container_status(asked.clone()).await;
+            answer.is_err_and(|error| error.code() == Code::NotFound)
         };
-        gone.await;
+        looking::until("the container is gone", gone).await;
         assert_eq!(cluster.end(Signal::TERM), Some(0));
         runtime.version(VersionRequest::default()).await.unwrap_err();
         // The same client finds the next runtime at the same place.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use super::person::may_take_snapshots;
-use super::{Cluster, DEADLINE};
+use super::{Cluster, DEADLINE, looking};
 
 pub(super) struct Database {
     pub(super) cluster: Cluster,
@@ -109,6 +109,11 @@ impl Database {
         };
         let waiting = await_condition(hooks, name, is_so);
         tokio::time::timeout(DEADLINE, waiting).await.expect("it does not come to that").unwrap();
+    }
+
+    /// Waits until the controller has let go of every hook.
+    pub(super) async fn is_without_hooks(&self) {
+        looking::until("no hook is left", async || self.hooks().await.is_empty()).await;
     }
 
     pub(super) async fn hooks(&self) -> Vec<String> {

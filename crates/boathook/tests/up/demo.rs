@@ -1,17 +1,16 @@
-//! `boathook demo`, in a pipe: to its end, kept, and interrupted; whatever happens, nothing of it is left.
+//! `boathook demo`, in a pipe: to its end, kept, interrupted, and killed; whatever happens, nothing of it runs on.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Instant;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::DEADLINE;
+use super::looking::block_until;
 
 /// A demo whose files are in a folder of its own.
 struct Demo {
@@ -46,8 +45,8 @@ impl Demo {
         }
     }
 
-    fn interrupt(&self) {
-        kill_process(Pid::from_child(&self.process), Signal::INT).unwrap();
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
     /// Waits for its end, and returns its exit code and all that it said.
@@ -108,10 +107,8 @@ fn assert_gone(processes: &[Process]) {
     let runs = |one: &Process| {
         process(&PathBuf::from(format!("/proc/{}/stat", one.pid))).is_some_and(|now| now.started == one.started)
     };
-    let deadline = Instant::now() + DEADLINE;
-    while let Some(left) = processes.iter().find(|process| runs(process)) {
-        assert!(Instant::now() < deadline, "still running: {left:?}");
-        std::thread::yield_now();
+    for process in processes {
+        block_until(&format!("{process:?} ends"), || !runs(process));
     }
 }
 
@@ -122,8 +119,15 @@ fn the_demo_verifies_everything_and_says_so_in_plain_lines() {
     let started = descendants(demo.process.id());
     let (code, said) = demo.ended();
     assert_eq!(code, Some(0), "{said}");
-    for words in ["=> torn after ", "=> whole: all ", "=> it answered: ", "after the kill", "everything was verified ("]
-    {
+    for words in [
+        "=> torn after ",
+        "=> whole: all ",
+        "=> it answered: ",
+        "v2 is rolled out: v1 starts, pre of v2, v1 ends, mid of v2, v2 starts, post of v2",
+        "a bad version vetoed",
+        "after the kill",
+        "everything was verified (",
+    ] {
         assert!(said.contains(words), "`{words}` is missing:\n{said}");
     }
     let drawing =
@@ -145,7 +149,7 @@ async fn a_demo_that_is_kept_goes_on_until_it_is_interrupted() {
     let phase = pods.get("logbook").await.unwrap().status.and_then(|status| status.phase);
     assert_eq!(phase.as_deref(), Some("Running"));
     let started = descendants(demo.process.id());
-    demo.interrupt();
+    demo.signal(Signal::INT);
     let (code, said) = demo.ended();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("kubectl exec logbook -- ./boathook logbook status data"), "{said}");
@@ -159,9 +163,20 @@ fn an_interrupt_ends_all_of_it_wherever_it_comes() {
         demo.says(words);
         let started = descendants(demo.process.id());
         assert!(words == "A small Kubernetes" || started.len() > 1, "nothing runs: {started:?}");
-        demo.interrupt();
+        demo.signal(Signal::INT);
         let (code, said) = demo.ended();
         assert_eq!(code, Some(130), "{said}");
         assert_gone(&started);
     }
+}
+
+#[test]
+fn a_killed_demo_takes_its_processes_along() {
+    let mut demo = Demo::start("killed", &[]);
+    demo.says("A snapshot without hooks");
+    let started = descendants(demo.process.id());
+    assert!(started.iter().any(|process| process.parent == demo.process.id()), "nothing runs: {started:?}");
+    demo.signal(Signal::KILL);
+    demo.process.wait().unwrap();
+    assert_gone(&started);
 }

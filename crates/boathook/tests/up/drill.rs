@@ -8,9 +8,9 @@ use kube::api::ListParams;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::DEADLINE;
 use super::database::Database;
 use super::fleet::said;
+use super::{DEADLINE, looking};
 
 #[tokio::test]
 async fn a_drill_freezes_and_thaws_and_leaves_nothing() {
@@ -58,12 +58,8 @@ async fn an_interrupted_drill_thaws_all_the_same() {
     let mut command = database.janes("drill --pvc data --template files --template slow");
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let hooks: Api<ExecutionHook> = Api::default_namespaced(database.client.clone());
-    let second = async {
-        while hooks.list(&ListParams::default()).await.unwrap().items.len() < 2 {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(DEADLINE, second).await.expect("the second hook is not there");
+    let second = async || hooks.list(&ListParams::default()).await.unwrap().items.len() >= 2;
+    looking::until("the second hook is there", second).await;
     let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().unwrap())).unwrap();
     kill_process(pid, Signal::INT).unwrap();
     let ended = tokio::time::timeout(DEADLINE, child.wait_with_output()).await.expect("it does not end").unwrap();
@@ -71,12 +67,7 @@ async fn an_interrupted_drill_thaws_all_the_same() {
     assert_eq!(code, Some(130), "{out}{err}");
     assert!(out.contains("thawed    hook 1 of 2 (files)") && out.contains("interrupted, and everything is"), "{out}");
     // They are deleted, and go when the controller lets go of them.
-    let gone = async {
-        while !hooks.list(&ListParams::default()).await.unwrap().items.is_empty() {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(DEADLINE, gone).await.expect("a hook is left");
+    database.is_without_hooks().await;
 }
 
 #[tokio::test]

@@ -10,10 +10,12 @@ mod drill;
 mod fleet;
 mod hooks;
 mod in_cluster;
+mod looking;
 mod notifiers;
 mod notify;
 mod person;
 mod plan;
+mod rollout;
 mod snapshot;
 mod terminal;
 mod thaw;
@@ -124,11 +126,7 @@ fn sleeps(seconds: &str) -> bool {
 }
 
 fn assert_ends(seconds: &str) {
-    let deadline = std::time::Instant::now() + DEADLINE;
-    while sleeps(seconds) {
-        assert!(std::time::Instant::now() < deadline, "the pod's process is still there");
-        std::thread::yield_now();
-    }
+    looking::block_until("the pod's process ends", || !sleeps(seconds));
 }
 
 fn refused(output: &Output) -> String {
@@ -158,12 +156,7 @@ async fn a_cluster_that_is_started_again_has_what_it_had_and_its_pods_run_again(
     let client = cluster.client().await;
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     assert_eq!(maps.get("kept").await.unwrap(), made);
-    let waiting = async {
-        while !sleeps("86421") {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(DEADLINE, waiting).await.expect("the pod does not run again");
+    looking::until("the pod runs again", async || sleeps("86421")).await;
     assert_eq!(cluster.end(Signal::INT), Some(0));
     assert_ends("86421");
 }

@@ -10,10 +10,10 @@ use kube::{Api, ResourceExt};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::DEADLINE;
 use super::fleet::{fleet, said};
 use super::person::bind;
 use super::terminal::Terminal;
+use super::{DEADLINE, looking};
 
 /// Times differ from run to run, and the widths of columns with them.
 fn without_times(text: &str) -> Vec<String> {
@@ -137,13 +137,10 @@ async fn whoever_stops_waiting_is_told_what_goes_on() {
     let mut command = cluster.boathook("notify -l app=web sleep --parallelism 1");
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let made: Api<PodNotification> = Api::default_namespaced(client);
-    let claimed = async {
-        // The first is that of the time that was over.
-        while made.list(&ListParams::default()).await.unwrap().iter().filter(|one| is_claimed(one)).count() < 2 {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(DEADLINE, claimed).await.expect("it does not run");
+    // The first is that of the time that was over.
+    let claimed =
+        async || made.list(&ListParams::default()).await.unwrap().iter().filter(|one| is_claimed(one)).count() >= 2;
+    looking::until("it runs", claimed).await;
     let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().unwrap())).unwrap();
     kill_process(pid, Signal::INT).unwrap();
     let (code, out, err) =

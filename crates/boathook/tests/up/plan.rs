@@ -103,7 +103,11 @@ async fn why_it_would_fail_is_said() {
         }
         assert!(out.ends_with("would FAIL\n"), "{out}");
     }
-    for (documents, wanted) in [("kind: Pod", "freezes nothing"), (&SNAPSHOT.replace("source", "sauce"), "`nightly`")] {
+    for (documents, wanted) in [
+        ("kind: Pod", "no apiVersion"),
+        ("{apiVersion: v1, kind: Pod}", "`Pod` of `v1` freezes nothing"),
+        (&SNAPSHOT.replace("source", "sauce"), "`nightly`"),
+    ] {
         let (code, out, err) = database.run(&format!("plan -f {}", database.file(documents))).await;
         assert_eq!((code, out.as_str()), (Some(1), ""));
         assert!(err.contains(wanted), "{err}");

@@ -30,7 +30,8 @@ async fn a_snapshot_is_told_step_by_step_and_listed() {
         "application-consistent",
     ];
     assert_in_order(&out, &steps);
-    assert!(database.hooks().await.is_empty(), "what succeeded goes");
+    // What succeeded goes, a moment later.
+    database.is_without_hooks().await;
 
     let (code, out, err) = database.run("snapshot create plain --pvc data -o json").await;
     assert_eq!(code, Some(0), "{err}");
@@ -57,6 +58,11 @@ async fn what_failed_and_what_is_missing_is_said() {
         assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
         assert!(err.contains(wanted) && err.contains("there are: `"), "{err}");
     }
+    // Whoever may look at classes is told before anything is frozen.
+    let line = "snapshot create a --pvc data --template files --snapshot-class fats";
+    let (code, out, err) = database.cluster.run(line).await;
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+    assert!(err.contains("there is no VolumeSnapshotClass `fats`; there are: `"), "{err}");
     for line in ["snapshot create a --template files", "snapshot create a --pvc data --pvc b", "snapshot create"] {
         assert_eq!(database.run(line).await.0, Some(2), "{line}");
     }

@@ -4,16 +4,19 @@ use boathook_api::{
     ApplicationSnapshot, ExecutionHook,
     application_snapshot::Phase,
     volume_snapshot::VolumeSnapshot,
-    words::{CONSISTENCY, EXECUTION_HOOK_NAMES, THAW_FINALIZER},
+    words::{CONSISTENCY, EXECUTION_HOOK_NAMES, THAW_FINALIZER, reason},
 };
-use boathook_decide::application_snapshot::Effect;
-use boathook_runtime::{Classified, ErrorClass, error_class::chain};
+use boathook_decide::{About, Gravity, Report, application_snapshot::Effect};
+use boathook_runtime::{Classified, error_class::chain};
 use kube::ResourceExt;
 use serde_json::json;
 use snafu::ensure;
 
 use super::{Controller, Error, LeaseLostSnafu};
-use crate::writes;
+use crate::{
+    refusals::is_final,
+    writes::{self, WriteError},
+};
 
 /// Carries them out; whether to look again at once.
 pub(super) async fn act(
@@ -33,6 +36,7 @@ pub(super) async fn act(
             Effect::WriteStatus(status) => {
                 let next = ApplicationSnapshot { status: Some(*status), ..object };
                 object = writes::write_status(client, &next).await?;
+                controller.refusals.forget(&object);
                 controller.tell_sharers(&object);
                 if object.status.as_ref().is_some_and(|status| status.phase == Phase::Freezing) {
                     // Those that wait for it may share its freeze.
@@ -42,7 +46,12 @@ pub(super) async fn act(
             Effect::Follow(first) => {
                 writes::write_status(client, &*first).await?;
             }
-            Effect::CreateHook(hook) => writes::create(client, &*hook).await?,
+            Effect::CreateHook(hook) => {
+                let made = writes::create(client, &*hook).await;
+                if controller.refusals.note(&object, made)? {
+                    return Ok(true);
+                }
+            }
             Effect::ThawHook(name) => {
                 let patch = json!({"spec": {"thawRequested": true}});
                 writes::patch::<ExecutionHook>(client, &namespace, &name, "thaw", patch).await?;
@@ -50,31 +59,153 @@ pub(super) async fn act(
             Effect::DeleteHook { name, uid } => {
                 writes::delete::<ExecutionHook>(client, &namespace, &name, &uid).await?;
             }
-            Effect::CreateSnapshot(snapshot) => match writes::create(client, &*snapshot).await {
-                Err(error) if is_final(error.class()) => {
-                    controller.refused().insert(object.uid().unwrap_or_default(), chain(&error));
+            Effect::CreateSnapshot(snapshot) => {
+                let made = writes::create(client, &*snapshot).await;
+                if controller.refusals.note(&object, made)? {
                     return Ok(true);
                 }
-                outcome => outcome?,
-            },
+            }
             Effect::DeleteSnapshot { name, uid } => {
-                writes::delete::<VolumeSnapshot>(client, &namespace, &name, &uid).await?;
+                let deleted = writes::delete::<VolumeSnapshot>(client, &namespace, &name, &uid).await;
+                unless_refused(controller, &object, deleted)?;
             }
             Effect::SetOwner(owner) => object = writes::set_owner(client, &object, *owner).await?,
-            Effect::MarkSnapshot { name, hooks, consistency } => {
+            Effect::MarkSnapshot { name, uid, hooks, consistency } => {
                 let annotations = json!({CONSISTENCY: consistency.as_str(), EXECUTION_HOOK_NAMES: hooks.join(",")});
-                let patch = json!({"metadata": {"annotations": annotations}});
-                writes::patch::<VolumeSnapshot>(client, &namespace, &name, "mark", patch).await?;
+                // Somebody's new one of its name is not what was judged.
+                let patch = json!({"metadata": {"uid": uid, "annotations": annotations}});
+                let marked = writes::patch::<VolumeSnapshot>(client, &namespace, &name, "mark", patch).await;
+                unless_refused(controller, &object, marked)?;
+            }
+            Effect::Delete => {
+                let (name, uid) = (object.name_any(), object.uid().unwrap_or_default());
+                writes::delete::<ApplicationSnapshot>(client, &namespace, &name, &uid).await?;
             }
         }
     }
     Ok(false)
 }
 
-/// Nothing but a change elsewhere would help, and everything is frozen meanwhile.
-fn is_final(class: ErrorClass) -> bool {
-    match class {
-        ErrorClass::Forbidden | ErrorClass::Invalid | ErrorClass::NotFound => true,
-        ErrorClass::Conflict | ErrorClass::AlreadyExists | ErrorClass::Transient => false,
+/// Somebody's policy may refuse to have a VolumeSnapshot changed. A person is told, and what comes after it is done all
+/// the same: the object must not be held, and others of its claims wait for its end.
+fn unless_refused(
+    controller: &Controller,
+    object: &ApplicationSnapshot,
+    outcome: Result<(), WriteError>,
+) -> Result<(), Error> {
+    match outcome {
+        Err(error) if is_final(error.class()) => {
+            let (about, gravity, reason) = (About::Object, Gravity::Warning, reason::REFUSED.to_owned());
+            let report = Report { about, gravity, reason, action: "Cut", note: chain(&error) };
+            controller.surroundings.reporter.report(object, vec![report]);
+            Ok(())
+        }
+        outcome => Ok(outcome?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use boathook_api::{application_snapshot::Consistency, words::condition};
+    use boathook_runtime::Reconcile;
+    use kube::{
+        Api,
+        api::{Patch, PatchParams, PostParams},
+        runtime::reflector,
+    };
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::{
+        application_snapshot::Surroundings,
+        test_world::{World, world},
+    };
+
+    fn controller(World { client, lease, reporter }: World) -> Controller {
+        Controller::new(Surroundings {
+            client,
+            identity: "me".to_owned(),
+            lease,
+            reporter,
+            all: reflector::store().0,
+            hooks: reflector::store().0,
+            snapshots: reflector::store().0,
+            look_again: mpsc::unbounded_channel().0,
+        })
+    }
+
+    async fn stored(client: &kube::Client, finalizer: bool) -> ApplicationSnapshot {
+        let spec = json!({"source": {"persistentVolumeClaimName": "data"},
+            "executionHookInfos": [{"executionHookTemplateName": "mysql"}]});
+        let mut object = ApplicationSnapshot::new("nightly", serde_json::from_value(spec).unwrap());
+        object.metadata.finalizers = finalizer.then(|| vec![THAW_FINALIZER.to_owned()]);
+        let api: Api<ApplicationSnapshot> = Api::namespaced(client.clone(), "default");
+        api.create(&PostParams::default(), &object).await.unwrap()
+    }
+
+    fn mark(name: &str, uid: &str) -> Effect {
+        let (name, uid) = (name.to_owned(), uid.to_owned());
+        Effect::MarkSnapshot { name, uid, hooks: vec![], consistency: Consistency::Application }
+    }
+
+    #[tokio::test]
+    async fn a_volume_snapshot_that_took_the_name_of_another_is_not_marked_as_it_was() {
+        let world = world("nothing-is-refused").await;
+        let object = stored(&world.client, true).await;
+        let client = world.client.clone();
+        let controller = controller(world);
+        let snapshots: Api<VolumeSnapshot> = Api::namespaced(client, "default");
+        let source = json!({"source": {"persistentVolumeClaimName": "data"}});
+        let new = VolumeSnapshot::new("nightly", serde_json::from_value(source).unwrap());
+        let new = snapshots.create(&PostParams::default(), &new).await.unwrap();
+        for (uid, marked) in [("of-another", None), (new.metadata.uid.as_deref().unwrap(), Some("Application"))] {
+            assert!(!act(&controller, &object, vec![mark("nightly", uid)]).await.unwrap());
+            let said = snapshots.get("nightly").await.unwrap().annotations().get(CONSISTENCY).cloned();
+            assert_eq!(said.as_deref(), marked);
+        }
+        let of_another = json!({"metadata": {"uid": "of-another"}});
+        let patched =
+            writes::patch::<VolumeSnapshot>(&controller.surroundings.client, "default", "nightly", "mark", of_another);
+        assert!(patched.await.is_ok(), "there is nothing to do, and nobody to tell");
+    }
+
+    #[tokio::test]
+    async fn who_refuses_to_have_a_volume_snapshot_changed_does_not_hold_the_object() {
+        let world = world("volumesnapshots").await;
+        let object = stored(&world.client, true).await;
+        let controller = controller(world);
+        let effects = vec![
+            Effect::DeleteSnapshot { name: "one".to_owned(), uid: "u".to_owned() },
+            mark("two", "v"),
+            Effect::RemoveFinalizer,
+        ];
+        assert!(!act(&controller, &object, effects).await.unwrap());
+        let api: Api<ApplicationSnapshot> = Api::namespaced(controller.surroundings.client.clone(), "default");
+        assert!(api.get("nightly").await.unwrap().finalizers().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_hook_that_may_not_be_created_ends_the_freeze_in_words_that_a_person_reads() {
+        let world = world("executionhooks").await;
+        let mut object = stored(&world.client, true).await;
+        let api: Api<ApplicationSnapshot> = Api::namespaced(world.client.clone(), "default");
+        let hook = json!({"name": "first", "executionHookTemplateName": "mysql"});
+        let status = json!({"phase": "Freezing", "executionHookNames": ["first"], "hooks": [hook]});
+        let patch = Patch::Merge(json!({"status": status}));
+        object = api.patch_status(&object.name_any(), &PatchParams::default(), &patch).await.unwrap();
+        let controller = controller(world);
+        let again = controller.reconcile(Arc::new(object)).await.unwrap();
+        assert_eq!(again, Some(std::time::Duration::ZERO), "it is looked at again at once");
+        controller.reconcile(Arc::new(api.get("nightly").await.unwrap())).await.unwrap();
+        let status = api.get("nightly").await.unwrap().status.unwrap();
+        assert_eq!(status.phase, Phase::Thawing);
+        assert!(status.trouble.unwrap().message.contains("exceeded quota"));
+        controller.reconcile(Arc::new(api.get("nightly").await.unwrap())).await.unwrap();
+        let ended = api.get("nightly").await.unwrap();
+        assert!(ended.finalizers().is_empty());
+        let conditions = ended.status.unwrap().conditions;
+        assert!(conditions.iter().any(|one| one.type_ == condition::FAILED && one.status == "True"));
     }
 }

@@ -111,6 +111,11 @@ pub async fn attached_volumes(client: &Client) -> Result<Vec<String>, ClaimsErro
     Ok(attached.filter_map(|one| one.spec.source.persistent_volume_name).collect())
 }
 
+/// The containers of a pod that use a claim, if the pod does.
+pub(crate) fn mounting(pod: &Pod, claim: &str) -> Option<Vec<String>> {
+    user(pod, claim).map(|user| user.containers)
+}
+
 /// How a pod uses a claim: it is on a node, has not ended, and mounts it.
 fn user(pod: &Pod, claim: &str) -> Option<User> {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());

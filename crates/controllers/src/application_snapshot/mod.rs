@@ -5,12 +5,9 @@ mod claims;
 mod observe;
 mod snapshots;
 mod triggers;
+mod turns;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use boathook_api::{ApplicationSnapshot, ExecutionHook, application_snapshot::Phase, volume_snapshot::VolumeSnapshot};
 use boathook_decide::application_snapshot::decide;
@@ -23,12 +20,15 @@ use kube::{
 use snafu::Snafu;
 use tokio::sync::mpsc;
 
+pub(crate) use claims::mounting;
 pub use claims::{ClaimsError, attached_volumes, claims_and_pods, look_at_claims, used};
 pub use observe::{ObserveError, before};
 pub(crate) use triggers::parent_by_name;
 pub use triggers::{triggers, watch_snapshots};
 
-use crate::{until, writes::WriteError};
+use turns::Turns;
+
+use crate::{refusals::Refusals, until, writes::WriteError};
 
 /// What the controller is given.
 pub struct Surroundings {
@@ -47,10 +47,10 @@ pub struct Surroundings {
 /// The controller.
 pub struct Controller {
     surroundings: Surroundings,
-    /// Whoever begins a snapshot looks at the others first, and nobody else begins one meanwhile.
-    beginning: tokio::sync::Mutex<()>,
-    /// Why the API server refused to create a VolumeSnapshot, by the UID of the object that it was for.
-    refused: Mutex<HashMap<String, String>>,
+    /// Whose turn it is to begin one.
+    turns: Turns,
+    /// The hooks and VolumeSnapshots that the API server refused to create.
+    refusals: Refusals,
 }
 
 #[derive(Debug, Snafu)]
@@ -75,7 +75,7 @@ impl Classified for Error {
 
 impl Controller {
     pub fn new(surroundings: Surroundings) -> Self {
-        Self { surroundings, beginning: tokio::sync::Mutex::default(), refused: Mutex::default() }
+        Self { surroundings, turns: Turns::default(), refusals: Refusals::default() }
     }
 
     /// Those that wait may go on.
@@ -102,11 +102,6 @@ impl Controller {
         }
     }
 
-    fn refused(&self) -> std::sync::MutexGuard<'_, HashMap<String, String>> {
-        // A map is whole between two writes, also when a panic came in between.
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     async fn look(&self, object: &ApplicationSnapshot) -> Result<Option<Duration>, Error> {
         let Surroundings { lease, reporter, .. } = &self.surroundings;
         // Never led: whoever does looks after it.
@@ -131,11 +126,12 @@ impl Reconcile<ApplicationSnapshot> for Controller {
             let over = object.status.as_ref().is_some_and(|status| status.phase.is_terminal());
             if over {
                 self.wake(object.namespace().as_deref());
-                self.refused().remove(&object.uid().unwrap_or_default());
             }
             return self.look(&object).await;
         }
-        let _nobody_else_begins = self.beginning.lock().await;
+        let Some(_nobody_else_begins) = self.turns.take(&object, &self.surroundings.look_again) else {
+            return Ok(None);
+        };
         self.look(&object).await
     }
 

@@ -4,11 +4,11 @@
 use boathook_api::{
     ApplicationSnapshot, ExecutionHook, ExecutionHookTemplate, PodNotification,
     application_snapshot::{ApplicationSnapshotStatus, Phase, SnapshotReference, SnapshotSource},
-    words::EXECUTION_HOOK_LABEL,
 };
 use boathook_decide::{
     Leadership,
     application_snapshot::{AtTheCut, Claim, Observed, SeenSnapshot, Surroundings, snapshot_name},
+    execution_hook::pinned_pods,
 };
 use boathook_runtime::{Classified, ErrorClass, in_time, lenient::Lenient};
 use k8s_openapi::api::core::v1::Pod;
@@ -20,6 +20,12 @@ use super::{
     claims::{ClaimsError, look_at_claims},
     snapshots,
 };
+
+/// So many PodNotifications at a time.
+const PAGE: u32 = 500;
+
+/// Everything stays frozen while they are read, and 20,000 are more than anybody keeps in one namespace.
+const MOST_PAGES: usize = 40;
 
 #[derive(Debug, Snafu)]
 #[snafu(visibility(pub(super)))]
@@ -84,7 +90,7 @@ pub(super) async fn observe<'a>(
         true => Some(at_the_cut(controller, &namespace, object, &hooks).await?),
         false => None,
     };
-    let refused = controller.refused().get(&object.uid().unwrap_or_default()).cloned();
+    let refused = controller.refusals.of(object);
     let identity = &controller.surroundings.identity;
     Ok(Observed { object, identity, leadership, surroundings, snapshots, refused, hooks, others, at_the_cut })
 }
@@ -193,29 +199,42 @@ async fn at_the_cut(
 ) -> Result<AtTheCut, ObserveError> {
     let client = &controller.surroundings.client;
     let (claims, pods) = look_at_claims(client, namespace, &object.spec.source).await?;
-    let notifications = match hooks.is_empty() {
-        true => vec![],
-        false => notifications(controller, namespace, hooks).await?,
+    let (notifications, and_more) = match hooks.is_empty() {
+        true => (vec![], false),
+        false => notifications(client, namespace, hooks).await?,
     };
     let containers = pods.iter().flat_map(running).collect();
-    Ok(AtTheCut { notifications, containers, claims })
+    Ok(AtTheCut { notifications, and_more, containers, claims })
 }
 
+/// Those of the hooks, and those with an undo in the pods that they freeze; and whether there are more. Not from the
+/// watch: what undoes one may be an agent, which knows of it before this process does.
 async fn notifications(
-    controller: &Controller,
+    client: &Client,
     namespace: &str,
     hooks: &[ExecutionHook],
-) -> Result<Vec<PodNotification>, ObserveError> {
-    let api: Api<Lenient<PodNotification>> = Api::namespaced(controller.surroundings.client.clone(), namespace);
-    let names: Vec<_> = hooks.iter().map(ResourceExt::name_any).collect();
-    // A label's value has at most 63 characters.
-    let asked = match names.iter().all(|name| name.len() <= 63) {
-        true => ListParams::default().labels(&format!("{EXECUTION_HOOK_LABEL} in ({})", names.join(","))),
-        false => ListParams::default(),
+) -> Result<(Vec<PodNotification>, bool), ObserveError> {
+    let pods: Vec<_> = hooks.iter().filter_map(|hook| hook.status.as_ref()).flat_map(pinned_pods).collect();
+    let is_in_them = |uid: &String| pods.iter().any(|pod| pod.pod_uid == *uid);
+    let matters = |one: &PodNotification| {
+        let status = one.status.as_ref();
+        let uid = status.and_then(|status| status.pod_uid.as_ref()).or(one.spec.pod_uid.as_ref());
+        let by_hook =
+            one.owner_references().iter().any(|owner| hooks.iter().any(|hook| Some(&owner.uid) == hook.uid().as_ref()));
+        by_hook || one.spec.undo.is_some() && uid.is_some_and(is_in_them)
     };
-    let kind = "PodNotifications";
-    let all = in_time(api.list(&asked)).await.context(ListSnafu { kind, namespace })?;
-    Ok(all.items.into_iter().filter_map(|object| object.0.ok()).collect())
+    let api: Api<Lenient<PodNotification>> = Api::namespaced(client.clone(), namespace);
+    let (mut asked, mut found) = (ListParams::default().limit(PAGE), Vec::new());
+    for _ in 0..MOST_PAGES {
+        let kind = "PodNotifications";
+        let page = in_time(api.list(&asked)).await.context(ListSnafu { kind, namespace })?;
+        found.extend(page.items.into_iter().filter_map(|object| object.0.ok()).filter(matters));
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => asked = asked.continue_token(&token),
+            None => return Ok((found, false)),
+        }
+    }
+    Ok((found, true))
 }
 
 /// The containers of a pod that run.
@@ -226,4 +245,37 @@ fn running(pod: &Pod) -> Vec<(String, String, String)> {
     });
     let running = statuses.filter(|status| status.state.as_ref().is_some_and(|state| state.running.is_some()));
     running.filter_map(|status| Some((uid.clone(), status.name.clone(), status.container_id.clone()?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::api::{Patch, PatchParams, PostParams};
+    use serde_json::json;
+
+    use super::*;
+    use crate::test_world::world;
+
+    #[tokio::test]
+    async fn what_another_process_undid_in_a_frozen_pod_is_seen_at_the_cut_though_no_watch_has_told_of_it() {
+        let client = world("nothing-is-refused").await.client;
+        let api: Api<PodNotification> = Api::namespaced(client.clone(), "default");
+        let action = json!({"exec": {"command": ["true"]}});
+        for (name, pod, undo) in [("beside", "uid-0", true), ("elsewhere", "uid-1", true), ("harmless", "uid-0", false)]
+        {
+            let mut spec = json!({"podName": "db", "podUID": pod, "action": action});
+            if undo {
+                spec["undo"] = json!({"action": action});
+            }
+            let one = PodNotification::new(name, serde_json::from_value(spec).unwrap());
+            api.create(&PostParams::default(), &one).await.unwrap();
+            let status = Patch::Merge(json!({"status": {"podUID": pod}}));
+            api.patch_status(name, &PatchParams::default(), &status).await.unwrap();
+        }
+        let mut hook = ExecutionHook::new("hook", serde_json::from_value(json!({})).unwrap());
+        let frozen = json!([{"podName": "db", "podUID": "uid-0", "containerName": "main"}]);
+        hook.status = serde_json::from_value(json!({"containerExecutionHookStatuses": frozen})).unwrap();
+        let (found, and_more) = notifications(&client, "default", &[hook]).await.unwrap();
+        let names: Vec<_> = found.iter().map(ResourceExt::name_any).collect();
+        assert_eq!((names, and_more), (vec!["beside".to_owned()], false));
+    }
 }

@@ -1,5 +1,7 @@
 //! The effects of a decision, one after the other; children that follow each other are made, or taken back, at once.
 
+use std::pin::pin;
+
 use boathook_api::{
     ExecutionHook, PodNotification,
     words::{ABANDON_UNDO, THAW_FINALIZER, UNDO_NOW},
@@ -16,7 +18,8 @@ use crate::writes;
 /// How many children are written at once.
 const AT_ONCE: usize = 32;
 
-pub(super) async fn act(controller: &Controller, object: &ExecutionHook, effects: Vec<Effect>) -> Result<(), Error> {
+/// Carries them out; whether to look again at once.
+pub(super) async fn act(controller: &Controller, object: &ExecutionHook, effects: Vec<Effect>) -> Result<bool, Error> {
     let client = &controller.client;
     let mut object = object.clone();
     let mut effects = effects.into_iter().peekable();
@@ -29,6 +32,7 @@ pub(super) async fn act(controller: &Controller, object: &ExecutionHook, effects
             Effect::WriteStatus(status) => {
                 let next = ExecutionHook { status: Some(*status), ..object };
                 object = writes::write_status(client, &next).await?;
+                controller.refusals.forget(&object);
             }
             of_a_child @ (Effect::CreateChild(_) | Effect::TakeBack(_)) => {
                 let mut together = vec![of_a_child];
@@ -37,26 +41,35 @@ pub(super) async fn act(controller: &Controller, object: &ExecutionHook, effects
                     together.push(next);
                 }
                 let all = stream::iter(together).map(|effect| one_child(controller, &object, effect));
-                all.buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+                let mut all = pin!(all.buffer_unordered(AT_ONCE));
+                while let Some(refused) = all.try_next().await? {
+                    // The others are not made either.
+                    if refused {
+                        return Ok(true);
+                    }
+                }
             }
         }
     }
-    Ok(())
+    Ok(false)
 }
 
-async fn one_child(controller: &Controller, object: &ExecutionHook, effect: Effect) -> Result<(), Error> {
+/// Whether the API server refused to create it.
+async fn one_child(controller: &Controller, object: &ExecutionHook, effect: Effect) -> Result<bool, Error> {
     match effect {
         Effect::CreateChild(child) => {
             ensure!(controller.lease.leads(), LeaseLostSnafu);
-            Ok(writes::create(&controller.client, &*child).await?)
+            let made = writes::create(&controller.client, &*child).await;
+            Ok(controller.refusals.note(object, made)?)
         }
         Effect::TakeBack(take_back) => {
             let namespace = object.namespace().unwrap_or_default();
             let patch = patch(&take_back);
             let (client, name) = (&controller.client, &take_back.child);
-            Ok(writes::patch::<PodNotification>(client, &namespace, name, "take back", patch).await?)
+            writes::patch::<PodNotification>(client, &namespace, name, "take back", patch).await?;
+            Ok(false)
         }
-        Effect::AddFinalizer | Effect::RemoveFinalizer | Effect::WriteStatus(_) => Ok(()),
+        Effect::AddFinalizer | Effect::RemoveFinalizer | Effect::WriteStatus(_) => Ok(false),
     }
 }
 
@@ -70,4 +83,57 @@ fn patch(take_back: &TakeBack) -> serde_json::Value {
         annotations.insert(ABANDON_UNDO.to_owned(), json!("true"));
     }
     json!({"metadata": {"annotations": annotations}, "spec": {"undoRequested": true}})
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use boathook_api::words::{condition, reason};
+    use boathook_runtime::Reconcile;
+    use kube::{
+        Api,
+        api::{Patch, PatchParams, PostParams},
+        runtime::reflector,
+    };
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::{
+        refusals::Refusals,
+        test_world::{World, world},
+    };
+
+    #[tokio::test]
+    async fn a_child_that_may_not_be_created_ends_the_freeze_in_words_that_a_person_reads() {
+        let World { client, lease, reporter } = world("podnotifications").await;
+        let api: Api<ExecutionHook> = Api::namespaced(client.clone(), "default");
+        let exec = json!({"exec": {"command": ["freeze"]}});
+        let spec = json!({"preAction": exec, "postAction": exec, "podSelector": {}});
+        let hook = ExecutionHook::new("hook", serde_json::from_value(spec).unwrap());
+        api.create(&PostParams::default(), &hook).await.unwrap();
+        let container = json!({"podName": "db-0", "podUID": "u", "containerName": "main"});
+        let recorded = json!({"policy": "ExecuteAll", "preAction": exec, "postAction": exec});
+        let status = json!({"startTime": "2026-11-01T00:00:00.000000Z", "acceptedBy": "me", "recorded": recorded,
+            "containerExecutionHookStatuses": [container]});
+        let patch = Patch::Merge(json!({"status": status}));
+        api.patch_status("hook", &PatchParams::default(), &patch).await.unwrap();
+        let controller = Controller {
+            client,
+            identity: "me".to_owned(),
+            lease,
+            children: reflector::store().0,
+            reporter,
+            parents: mpsc::unbounded_channel().0,
+            refusals: Refusals::default(),
+        };
+        let again = controller.reconcile(Arc::new(api.get("hook").await.unwrap())).await.unwrap();
+        assert_eq!(again, Some(Duration::ZERO), "it is looked at again at once");
+        controller.reconcile(Arc::new(api.get("hook").await.unwrap())).await.unwrap();
+        let status = api.get("hook").await.unwrap().status.unwrap();
+        let frozen = status.conditions.iter().find(|one| one.type_ == condition::FROZEN).unwrap();
+        assert_eq!((frozen.status.as_str(), frozen.reason.as_str()), ("False", reason::PRE_ACTION_FAILED));
+        assert!(frozen.message.contains("exceeded quota"), "{}", frozen.message);
+        assert_eq!((status.pre_action_succeed, status.post_action_succeed), (Some(false), Some(true)));
+    }
 }

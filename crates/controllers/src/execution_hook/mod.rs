@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 pub use observe::{look_at, select};
 
-use crate::{application_snapshot, owner, until, writes::WriteError};
+use crate::{application_snapshot, owner, refusals::Refusals, until, writes::WriteError};
 
 /// The controller.
 pub struct Controller {
@@ -30,6 +30,8 @@ pub struct Controller {
     pub reporter: Reporter,
     /// Takes ApplicationSnapshots of whose hooks one has changed.
     pub parents: mpsc::UnboundedSender<ObjectRef<boathook_api::ApplicationSnapshot>>,
+    /// The PodNotifications that the API server refused to create.
+    pub refusals: Refusals,
 }
 
 #[derive(Debug, Snafu)]
@@ -78,11 +80,15 @@ impl Reconcile<ExecutionHook> for Controller {
         }
         let (surroundings, children) = observe::observe(self, &object).await?;
         let now = Timestamp::now();
-        let observed = Observed { object: &object, identity: &self.identity, leadership, surroundings, children };
+        let (identity, refused) = (self.identity.as_str(), self.refusals.of(&object));
+        let observed = Observed { object: &object, identity, leadership, surroundings, children, refused };
         let decision = decide(&observed, now);
-        act::act(self, &object, decision.effects).await?;
+        let look_again = act::act(self, &object, decision.effects).await?;
         self.reporter.report(&object, decision.reports);
-        Ok(decision.again.map(|again| until(again, now)))
+        match look_again {
+            true => Ok(Some(Duration::ZERO)),
+            false => Ok(decision.again.map(|again| until(again, now))),
+        }
     }
 
     fn gone(&self, object: &ObjectRef<ExecutionHook>) {

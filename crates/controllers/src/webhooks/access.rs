@@ -39,6 +39,8 @@ pub enum Right {
     Notify,
     /// To run what templates say.
     Hook,
+    /// To run pods.
+    RunPods,
 }
 
 impl Right {
@@ -48,6 +50,7 @@ impl Right {
             Self::Exec { .. } => "create pods/exec",
             Self::Notify => "create podnotifications",
             Self::Hook => "create executionhooks",
+            Self::RunPods => "create pods",
         }
     }
 
@@ -60,6 +63,7 @@ impl Right {
             }
             Self::Notify => "may not let a hook run a notifier: ask for that right",
             Self::Hook => "may not let hooks run around a snapshot: ask for that right, or take it without hooks",
+            Self::RunPods => "may not write hooks, which run in new pods: ask for that right",
         }
     }
 
@@ -70,6 +74,7 @@ impl Right {
             Self::Exec { pod } => ("", "v1", "pods", Some("exec"), pod.clone()),
             Self::Notify => (GROUP, VERSION, "podnotifications", None, None),
             Self::Hook => (GROUP, VERSION, "executionhooks", None, None),
+            Self::RunPods => ("", "v1", "pods", None, None),
         };
         ResourceAttributes {
             verb: Some("create".to_owned()),
@@ -99,6 +104,10 @@ impl Access {
         let answer = answer.ok().context(NoAnswerSnafu)?.context(WhoAmISnafu)?;
         let own = answer.status.and_then(|status| status.user_info).and_then(|user| user.username);
         Ok(Self { reviews: Api::all(client), own: own.filter(|name| !name.is_empty()).context(NobodySnafu)? })
+    }
+
+    pub(super) fn own(&self) -> &str {
+        &self.own
     }
 
     /// Whether who asks has all these rights; else the refusal names the first that is missing.

@@ -1,6 +1,8 @@
 //! What an object asks of its author: the rights to do oneself what the object has Boathook do.
 
-use boathook_api::{ApplicationSnapshot, ExecutionHook, ExecutionHookTemplate, HookAction, PodNotification};
+use boathook_api::{
+    ApplicationSnapshot, DeploymentLifecycle, ExecutionHook, ExecutionHookTemplate, HookAction, PodNotification,
+};
 use boathook_runtime::webhook::{Ask, refuse};
 use kube::{Resource, core::admission::AdmissionResponse};
 use serde::de::DeserializeOwned;
@@ -44,6 +46,10 @@ pub fn rights_to_write(kind: &str, object: Value) -> Result<Vec<Right>, String> 
         let spec = written::<ApplicationSnapshot>(object)?.spec;
         return Ok(if spec.execution_hook_infos.is_empty() { vec![] } else { vec![Right::Hook] });
     }
+    if kind == DeploymentLifecycle::plural(&()) {
+        written::<DeploymentLifecycle>(object)?;
+        return Ok(vec![Right::RunPods]);
+    }
     Err(format!("`{kind}` are not known here"))
 }
 
@@ -60,10 +66,15 @@ fn written<K: DeserializeOwned>(object: Value) -> Result<K, String> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
+    use kube::{
+        Api,
+        api::{Patch, PatchParams, PostParams},
+    };
     use serde_json::json;
 
     use super::*;
-    use crate::webhooks::test_asks::ask_about;
+    use crate::webhooks::test_asks::{ask_about, client_with_kinds};
 
     fn asked(resource: &str, spec: Value) -> Vec<Right> {
         rights(&ask_about(resource, json!({"metadata": {"name": "a"}, "spec": spec}))).unwrap()
@@ -109,5 +120,42 @@ mod tests {
         let later = json!({"metadata": {"name": "a"}, "spec": {"preAction": ["exec"]}});
         assert!(rights(&ask_about("executionhooks", later.clone())).is_err());
         assert!(rights(&ask_about("pods", later)).unwrap_err().contains("`pods`"));
+    }
+
+    /// The webhooks are asked and nobody answers: so what they are asked about is refused.
+    async fn lifecycle_status_is_refused(own: &str, status: Value) -> bool {
+        let client = client_with_kinds().await;
+        let lifecycles: Api<DeploymentLifecycle> = Api::namespaced(client.clone(), "default");
+        let hook = json!({"execNewPod": {"containerName": "web"}});
+        let spec = serde_json::from_value(json!({"pre": hook})).unwrap();
+        lifecycles.create(&PostParams::default(), &DeploymentLifecycle::new("web", spec)).await.unwrap();
+        let nobody = |path: &str| WebhookClientConfig {
+            url: Some(format!("https://127.0.0.1:1{path}")),
+            ..WebhookClientConfig::default()
+        };
+        let configuration = boathook_install::webhooks::validating(own, nobody);
+        Api::all(client).create(&PostParams::default(), &configuration).await.unwrap();
+        let patch = Patch::Merge(json!({"status": status}));
+        match lifecycles.patch_status("web", &PatchParams::default(), &patch).await {
+            Ok(_) => false,
+            Err(error) => {
+                assert!(error.to_string().contains("lifecycle-records.boathook.dev"), "{error}");
+                true
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn who_writes_hooks_into_a_record_is_asked_for_the_same_rights_but_boathook_is_not() {
+        let hooks = json!({"pre": {"execNewPod": {"containerName": "web", "command": ["steal"]}}});
+        let rollout =
+            json!({"target": "a", "phase": "Pre", "startTime": "2026-11-01T00:00:00.000000Z", "hooks": hooks});
+        let with_hooks = json!({"rollout": rollout});
+        assert!(lifecycle_status_is_refused("boathook", with_hooks.clone()).await);
+        assert!(!lifecycle_status_is_refused("admin", with_hooks).await, "it is Boathook itself");
+        assert!(!lifecycle_status_is_refused("boathook", json!({"deploymentUID": "1"})).await, "not about hooks");
+        assert!(lifecycle_status_is_refused("boathook", json!({"checkedGeneration": 1})).await, "who wrote them");
+        let record = json!({"metadata": {"name": "web"}, "spec": {}, "status": {"rollout": rollout}});
+        assert_eq!(rights(&ask_about("deploymentlifecycles", record)).unwrap(), [Right::RunPods]);
     }
 }

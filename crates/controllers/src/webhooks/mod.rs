@@ -2,24 +2,36 @@
 
 mod access;
 mod authors;
+mod deployments;
+mod gate;
 mod pod_declarations;
+mod rollout_requests;
 mod volume_snapshots;
 
 use std::sync::Arc;
 
-use boathook_install::webhooks::{AUTHORS, DECLARATION_CHANGES, POD_DECLARATIONS, VOLUME_SNAPSHOTS};
-use boathook_runtime::webhook::Reviews;
-use kube::Client;
+use boathook_install::webhooks::{
+    AUTHORS, DECLARATION_CHANGES, DEPLOYMENT_STATUSES, DEPLOYMENTS, POD_DECLARATIONS, REPLICA_SETS, ROLLOUT_REQUESTS,
+    SCALES, VOLUME_SNAPSHOTS,
+};
+use boathook_runtime::webhook::{Ask, Reviews, refuse};
+use kube::{Client, core::admission::AdmissionResponse};
+use serde_json::Value;
 
 use access::Access;
 pub use access::{Error, Right};
 pub use authors::rights_to_write;
+use gate::Gate;
 use volume_snapshots::Door;
 pub use volume_snapshots::{fits, intended, seconds_for_hooks};
 
-/// All of them.
-pub async fn reviews(client: Client) -> Result<Reviews, Error> {
+/// All of them, and the name by which the API server knows us.
+pub async fn reviews(client: Client) -> Result<(Reviews, String), Error> {
     let access = Arc::new(Access::new(client.clone()).await?);
+    let own = access.own().to_owned();
+    let gate = Arc::new(Gate::new(client.clone()));
+    let scales = Arc::clone(&gate);
+    let lifecycles = client.clone();
     let door = Arc::new(Door::new(client, Arc::clone(&access)));
     let reviews = Reviews::default()
         .on(AUTHORS, move |ask| {
@@ -28,12 +40,40 @@ pub async fn reviews(client: Client) -> Result<Reviews, Error> {
         })
         .on(POD_DECLARATIONS, |ask| async move { pod_declarations::review_new_pod(&ask) })
         .on(DECLARATION_CHANGES, |ask| async move { pod_declarations::review_change(&ask) })
+        .on(REPLICA_SETS, move |ask| {
+            let gate = Arc::clone(&gate);
+            async move { gate.review_replica_set(&ask).await }
+        })
+        .on(SCALES, move |ask| {
+            let gate = Arc::clone(&scales);
+            async move { gate.review_scale(&ask).await }
+        })
+        .on(DEPLOYMENTS, move |ask| {
+            let client = lifecycles.clone();
+            async move { deployments::review(&client, &ask).await }
+        })
+        .on(DEPLOYMENT_STATUSES, |ask| async move { deployments::review_status(&ask) })
+        .on(ROLLOUT_REQUESTS, |ask| async move { rollout_requests::review(&ask) })
         .on_by_when(VOLUME_SNAPSHOTS, move |ask, by_when| {
             let door = Arc::clone(&door);
             async move { door.review(&ask, by_when).await }
         });
-    Ok(reviews)
+    Ok((reviews, own))
+}
+
+/// Yes, with this JSON patch.
+fn patched(ask: &Ask, patch: Value) -> AdmissionResponse {
+    let patch: Result<json_patch::Patch, _> = serde_json::from_value(patch);
+    let answer = patch
+        .map_err(|error| error.to_string())
+        .and_then(|patch| AdmissionResponse::from(ask).with_patch(patch).map_err(|error| error.to_string()));
+    answer.unwrap_or_else(|why| refuse(ask, 500, "InternalError", format!("cannot write the patch: {why}")))
+}
+
+/// A key as a part of a JSON pointer.
+fn pointer(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
 }
 
 #[cfg(test)]
-mod test_asks;
+pub(crate) mod test_asks;

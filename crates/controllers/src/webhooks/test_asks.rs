@@ -19,7 +19,7 @@ pub(super) async fn client() -> Client {
 }
 
 /// The same, with the kinds of Boathook.
-pub(super) async fn client_with_kinds() -> Client {
+pub(crate) async fn client_with_kinds() -> Client {
     let client = client().await;
     let crds = Api::<CustomResourceDefinition>::all(client.clone());
     for crd in boathook_api::crds::all() {

@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::{
-    Claim, Decision, Effect, Observed, Surroundings, User, cut, end, has_finalizer, hook_name, is_deleted,
-    is_made_by_others, made, sharing, snapshot_name, trouble,
+    Claim, Decision, Effect, Observed, Surroundings, User, cut, end, has_finalizer, hook_name, is_deleted, leaving,
+    made, sharing, snapshot_name, trouble,
 };
 use crate::{conditions, conditions::Saying, moment::moment};
 
@@ -89,9 +89,14 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
         return Decision { effects, ..Decision::default() };
     }
     let Some(surroundings) = &observed.surroundings else { return Decision::default() };
+    let too_late = leaving::nobody_waits_from(object);
+    if too_late.is_some_and(|too_late| too_late <= now) {
+        let message = "the request that asked for it had ended before anything could be frozen: ask again";
+        return end::refuse(observed, status, trouble(reason::FREEZE_TIMED_OUT, message), now);
+    }
     let first = sharing::joinable(observed, &surroundings.claims);
     if let (Some(before), None) = (&surroundings.before, first) {
-        return wait(object, status, before, now);
+        return Decision { again: too_late, ..wait(object, status, before, now) };
     }
     status.start_time = Some(moment(now));
     if let Some(trouble) = refusal(observed, surroundings) {
@@ -165,11 +170,8 @@ fn refusal(observed: &Observed<'_>, surroundings: &Surroundings) -> Option<Troub
         let message = format!("there is no ExecutionHookTemplate `{missing}` in this namespace: create it first");
         return Some(trouble(reason::TEMPLATE_NOT_FOUND, message));
     }
-    let in_the_way = |snapshot: &&super::SeenSnapshot| match is_made_by_others(object) {
-        // It was cut before anything was frozen.
-        true => snapshot.cut || !snapshot.ours,
-        false => !snapshot.ours,
-    };
+    // Whoever made it: it was cut before anything was frozen.
+    let in_the_way = |snapshot: &&super::SeenSnapshot| snapshot.cut || !snapshot.ours;
     let taken = observed.snapshots.iter().find(in_the_way)?;
     let message = format!("there is a VolumeSnapshot `{}` already: nothing was frozen", taken.name);
     Some(trouble(reason::SNAPSHOT_EXISTS, message))

@@ -7,7 +7,7 @@ use boathook_api::{
 use jiff::Timestamp;
 use kube::ResourceExt;
 
-use super::{Decision, Effect, Observed, SeenSnapshot, has_finalizer, hooks, is_made_by_others, made, sharing};
+use super::{Decision, Effect, Observed, SeenSnapshot, has_finalizer, hooks, is_made_by_others, leaving, sharing};
 use crate::{
     About, Gravity, Report,
     conditions::{self, Saying},
@@ -46,6 +46,7 @@ pub(super) fn begin(
 pub(super) fn go_on(observed: &Observed<'_>, mut status: ApplicationSnapshotStatus, now: Timestamp) -> Decision {
     status.phase = Phase::Thawing;
     say_not_frozen(observed, &mut status, reason::THAWING, now);
+    say_thawing(observed, &mut status, now);
     let mut effects = vec![Effect::WriteStatus(Box::new(status.clone()))];
     effects.extend(next_thaw(observed, &status));
     effects.extend(remove_uncut(observed, &status));
@@ -100,6 +101,10 @@ pub(super) fn tidy(observed: &Observed<'_>, mut status: ApplicationSnapshotStatu
         decision.effects.push(Effect::WriteStatus(Box::new(status.clone())));
     }
     decision.effects.extend(let_go(observed, &status));
+    match leaving::goes_at(observed, &status) {
+        Some(ends) if ends <= now => decision.effects.push(Effect::Delete),
+        later => decision.again = later,
+    }
     decision
 }
 
@@ -133,12 +138,13 @@ fn mark(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Vec<Effe
     // Also one that somebody else wrote something better on.
     let is_said = |one: &SeenSnapshot| one.consistency.as_deref() == Some(consistency.as_str());
     let lacking = observed.snapshots.iter().filter(|one| one.ours && !one.deleted && !is_said(one));
-    let mark = |name: &String| Effect::MarkSnapshot {
-        name: name.clone(),
+    let mark = |snapshot: &SeenSnapshot| Effect::MarkSnapshot {
+        name: snapshot.name.clone(),
+        uid: snapshot.uid.clone(),
         hooks: status.execution_hook_names.clone(),
         consistency,
     };
-    lacking.map(|snapshot| mark(&snapshot.name)).collect()
+    lacking.map(mark).collect()
 }
 
 /// Hooks that did all they should go; others stay, for a person to read.
@@ -155,7 +161,7 @@ fn let_go(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Vec<Ef
         uid: hook.uid().unwrap_or_default(),
     };
     let mut effects: Vec<_> = there.map(delete).collect();
-    effects.extend(made::owner(observed, status).map(|owner| Effect::SetOwner(Box::new(owner))));
+    effects.extend(leaving::owner(observed, status).map(|owner| Effect::SetOwner(Box::new(owner))));
     if has_finalizer(observed.object) {
         effects.push(Effect::RemoveFinalizer);
     }
@@ -209,6 +215,20 @@ fn say_not_frozen(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatu
     say(observed, status, (condition::FROZEN, "False", why, &message), now);
 }
 
+/// What is owed stays owed, however long that is: so it is said from the start who can end it.
+fn say_thawing(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now: Timestamp) {
+    let message = match &status.shares_freeze_of {
+        _ if status.hooks.is_empty() => return,
+        Some(first) => format!("it waits for ApplicationSnapshot `{}`, whose freeze it shares, to thaw", first.name),
+        None => format!(
+            "it waits for the PostActions of its hooks, and so do others of its claims. If whoever runs one of them is gone \
+             for good, somebody must thaw there by hand: then `kubectl boathook thaw {} --force` gives it up",
+            observed.object.name_any()
+        ),
+    };
+    say(observed, status, (condition::THAWED, "False", reason::THAWING, &message), now);
+}
+
 fn say_thawed(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now: Timestamp) {
     let owed = status.hooks.iter().find(|hook| hook.post_action_succeed == Some(false));
     let owed = owed.map(|hook| {
@@ -241,6 +261,11 @@ fn known(reason: &str) -> &'static str {
         reason::SNAPSHOT_EXISTS,
         reason::TEMPLATE_NOT_FOUND,
         reason::HOOK_FAILED,
+        // What made a crash of the one whose freeze it shares.
+        reason::CONTAINER_RESTARTED,
+        reason::NEW_POD,
+        reason::CONTROLLER_CHANGED,
+        reason::THAWED_BY_ANOTHER,
         reason::EXPIRED,
         reason::SESSION_LOST,
         reason::FREEZE_TIMED_OUT,

@@ -1,7 +1,10 @@
 //! Hook after hook, until all are frozen; or the first thing that goes wrong.
 
 use boathook_api::{
+    ExecutionHook,
+    action::DEFAULT_TIMEOUT_SECONDS,
     application_snapshot::{ApplicationSnapshotStatus, OnHookFailure, Trouble},
+    pod_notification::DEFAULT_START_DEADLINE_SECONDS,
     words::reason,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -12,6 +15,13 @@ use super::{
     is_deleted, made, sharing, trouble,
 };
 
+/// For everything that is no action: a change of leader, writes that are tried again, clocks that differ.
+const SLACK: SignedDuration = SignedDuration::from_mins(1);
+
+/// What a notifier may take stands with the pods that declare it, and is not known here. Who freezes for longer than this
+/// says so by `freezeTimeoutSeconds`.
+const NOTIFIER: SignedDuration = SignedDuration::from_mins(10);
+
 pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotStatus, now: Timestamp) -> Decision {
     let object = observed.object;
     hooks::copy(observed, &mut status);
@@ -21,8 +31,14 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
     }
     let deadline = deadline(observed, &status);
     if deadline.is_some_and(|deadline| deadline <= now) {
-        let message = "the PreActions took longer than there was time";
+        let message = match object.spec.freeze_timeout_seconds {
+            Some(_) => "the PreActions took longer than there was time",
+            None => "nobody said in time how the PreActions went: whoever runs them may be gone",
+        };
         return failed(observed, status, trouble(reason::FREEZE_TIMED_OUT, message), now);
+    }
+    if let Some(message) = &observed.refused {
+        return failed(observed, status, trouble(reason::HOOK_FAILED, message), now);
     }
     if let Some(why) = sharing::trouble_of(observed, &status) {
         return failed(observed, status, why, now);
@@ -56,9 +72,26 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
     decision
 }
 
+/// When the freeze has taken too long: without a time of its own, longer than the hooks that were made can take.
 fn deadline(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<Timestamp> {
-    let seconds = observed.object.spec.freeze_timeout_seconds?;
-    Some(status.start_time.as_ref()?.0 + SignedDuration::from_secs(seconds.into()))
+    let time = match observed.object.spec.freeze_timeout_seconds {
+        Some(seconds) => SignedDuration::from_secs(seconds.into()),
+        None => observed.hooks.iter().map(longest).fold(SLACK, SignedDuration::saturating_add),
+    };
+    status.start_time.as_ref()?.0.checked_add(time).ok()
+}
+
+/// How long a hook's PreActions can take until they have ended, well or not: they may wait to be begun.
+fn longest(hook: &ExecutionHook) -> SignedDuration {
+    let action = hook.status.as_ref().and_then(|status| status.recorded.as_ref()).map(|recorded| &recorded.pre_action);
+    let own = match action {
+        Some(action) if !action.is_inline() => NOTIFIER,
+        inline => {
+            let seconds = inline.and_then(|action| action.action_timeout_seconds).unwrap_or(DEFAULT_TIMEOUT_SECONDS);
+            SignedDuration::from_secs(seconds.into())
+        }
+    };
+    own + SignedDuration::from_secs(DEFAULT_START_DEADLINE_SECONDS.into())
 }
 
 fn failed(observed: &Observed<'_>, mut status: ApplicationSnapshotStatus, why: Trouble, now: Timestamp) -> Decision {

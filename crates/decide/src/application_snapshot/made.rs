@@ -7,10 +7,8 @@ use boathook_api::{
     volume_snapshot::{VolumeSnapshot, VolumeSnapshotSource, VolumeSnapshotSpec},
     words::{APPLICATION_SNAPSHOT_LABEL, APPLICATION_SNAPSHOT_UID, THAW_FINALIZER},
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt, core::ObjectMeta};
 
-use super::Observed;
 use crate::naming;
 
 /// The name of a snapshot's hook by its place in the list.
@@ -78,24 +76,4 @@ pub(super) fn snapshot(object: &ApplicationSnapshot, record: &SnapshotRecord) ->
         ..ObjectMeta::default()
     };
     VolumeSnapshot { metadata, spec, status: None }
-}
-
-/// What a mark asked for goes with the VolumeSnapshot that was marked, once that was seen; what never came about stays,
-/// for a person to read.
-pub(super) fn owner(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<OwnerReference> {
-    let object = observed.object;
-    let source = &object.spec.source;
-    let (name, uid) = (source.volume_snapshot_name.clone()?, source.volume_snapshot_uid.clone()?);
-    let was_seen = status.snapshots.iter().any(|record| record.cut_seen_time.is_some());
-    let is_seen = observed.snapshots.iter().any(|snapshot| snapshot.ours);
-    let is_owned = object.owner_references().iter().any(|owner| owner.uid == uid);
-    let needed = (was_seen || is_seen) && !is_owned && object.metadata.deletion_timestamp.is_none();
-    needed.then(|| OwnerReference {
-        api_version: VolumeSnapshot::api_version(&()).into_owned(),
-        kind: VolumeSnapshot::kind(&()).into_owned(),
-        name,
-        uid,
-        controller: None,
-        block_owner_deletion: None,
-    })
 }

@@ -8,6 +8,7 @@ mod cut;
 mod end;
 mod freeze;
 mod hooks;
+mod leaving;
 mod made;
 mod sharing;
 mod verdict;
@@ -38,7 +39,7 @@ pub struct Observed<'a> {
     pub surroundings: Option<Surroundings>,
     /// The VolumeSnapshots that it is about: those that are not here do not exist.
     pub snapshots: Vec<SeenSnapshot>,
-    /// Why the API server refused to create one, if it did.
+    /// Why the API server refused to create one of those, or one of its hooks, if it did.
     pub refused: Option<String>,
     /// Its hooks: those that are not here do not exist. Looked at after the snapshots.
     pub hooks: Vec<ExecutionHook>,
@@ -100,8 +101,10 @@ pub struct SeenSnapshot {
 /// How things are after every snapshot has been seen cut.
 #[derive(Clone, Debug, Default)]
 pub struct AtTheCut {
-    /// The PodNotifications of the hooks.
+    /// The PodNotifications of the hooks, and those with an undo in the same pods, whoever made them.
     pub notifications: Vec<PodNotification>,
+    /// There are more of them than were looked at.
+    pub and_more: bool,
     /// The containers that run now, of the pods that are frozen: UID of the pod, name, ID.
     pub containers: Vec<(String, String, String)>,
     pub claims: Vec<Claim>,
@@ -131,12 +134,15 @@ pub enum Effect {
     },
     /// Makes this its owner: the object goes when that goes.
     SetOwner(Box<OwnerReference>),
-    /// Writes the hooks' names and the consistency on it.
+    /// Writes the hooks' names and the consistency on it, and on no other one of its name.
     MarkSnapshot {
         name: String,
+        uid: String,
         hooks: Vec<String>,
         consistency: Consistency,
     },
+    /// The object has outlived its time.
+    Delete,
 }
 
 pub type Decision = crate::Decision<Effect>;

@@ -104,12 +104,8 @@ pub(super) fn is_over(observed: &Observed<'_>, status: &ApplicationSnapshotStatu
 /// Whether a follower could still be called `Application`, if the thaw waits for it.
 pub(super) fn is_waited_for(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> bool {
     let follows = |other: &&ApplicationSnapshot| status.followers.contains(&reference(other));
-    let is_open = |other: &ApplicationSnapshot| {
-        let seen = other.status.as_ref().is_some_and(|status| status.consistency.is_some());
-        holds(other) && !seen
-    };
-    // What is not so for the first one is so for nobody.
-    status.consistency == Some(Consistency::Application) && observed.others.iter().filter(follows).any(is_open)
+    // What is not so for the first one is so for nobody. A follower whose cut was seen is on its way back.
+    status.consistency == Some(Consistency::Application) && observed.others.iter().filter(follows).any(holds)
 }
 
 /// Nothing has gone wrong with it, and it goes on.

@@ -10,9 +10,13 @@ use boathook_api::{
     words::{condition, reason},
 };
 use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
 
 use super::{AtTheCut, Observed, hooks, sharing, trouble};
-use crate::{conditions, execution_hook};
+use crate::{
+    conditions,
+    execution_hook::{self, Target},
+};
 
 const ANOTHER_BEGAN: &str = "another controller began the freeze: this one cannot know whether its time was over";
 
@@ -32,13 +36,22 @@ pub(super) fn verdict(
     if let Some(why) = sharing::trouble_of(observed, status).or_else(|| hooks::trouble_of(observed, status)) {
         return Err(why);
     }
+    if at_the_cut.and_more {
+        let message = "there are more PodNotifications in this namespace than are looked at, and one of them may have been \
+                       undone in the pods that are frozen: delete those that nobody needs";
+        return Err(trouble(reason::THAWED_BY_ANOTHER, message));
+    }
     for hook in status.hooks.iter().filter_map(|record| observed.hook(&record.name)) {
         in_time(observed, hook, now)?;
         let of_hook = |pod: &str| {
             let child = execution_hook::child_name(hook, pod);
             at_the_cut.notifications.iter().find(|one| one.metadata.name.as_ref() == Some(&child))
         };
-        still_held(hook, observed.identity, of_hook)?;
+        for pod in hook.status.iter().flat_map(execution_hook::pinned_pods) {
+            let child = still_held(&pod, observed.identity, of_hook(&pod.pod_uid))?;
+            let own = |one: &PodNotification| observed.hooks.iter().any(|hook| is_made_for(one, hook));
+            undisturbed(&pod, child, at_the_cut.notifications.iter().filter(|one| !own(one)), now)?;
+        }
         same_containers(hook, at_the_cut)?;
     }
     no_new_pod(status, at_the_cut)
@@ -74,18 +87,50 @@ fn in_time(observed: &Observed<'_>, hook: &ExecutionHook, now: Timestamp) -> Res
 }
 
 fn still_held<'a>(
-    hook: &ExecutionHook,
+    pod: &Target,
     identity: &str,
-    child_of: impl Fn(&str) -> Option<&'a PodNotification>,
+    child: Option<&'a PodNotification>,
+) -> Result<&'a PodNotification, Trouble> {
+    let child = child.ok_or_else(|| {
+        trouble(reason::HOOK_FAILED, format!("the PodNotification of pod `{}` is gone", pod.pod_name))
+    })?;
+    execution_hook::is_held(child).map_err(|why| trouble(reason::HOOK_FAILED, why))?;
+    by_whom(child, identity)?;
+    Ok(child)
+}
+
+/// Whoever else froze these containers may have thawed them under our feet. Its moments and ours are of the same clock:
+/// that of whoever executes in this pod.
+fn undisturbed<'a>(
+    pod: &Target,
+    child: &PodNotification,
+    mut others: impl Iterator<Item = &'a PodNotification>,
+    now: Timestamp,
 ) -> Result<(), Trouble> {
-    for pod in hook.status.iter().flat_map(execution_hook::pinned_pods) {
-        let child = child_of(&pod.pod_uid).ok_or_else(|| {
-            trouble(reason::HOOK_FAILED, format!("the PodNotification of pod `{}` is gone", pod.pod_name))
-        })?;
-        execution_hook::is_held(child).map_err(|why| trouble(reason::HOOK_FAILED, why))?;
-        by_whom(child, identity)?;
+    let claim = child.status.as_ref().and_then(|status| status.claim.as_ref());
+    let since = claim.map_or(now, |claim| claim.time.0);
+    let thaws = |other: &&PodNotification| {
+        let Some(status) = &other.status else { return false };
+        let here = status.pod_uid.as_deref() == Some(&pod.pod_uid);
+        let shares = status.containers.iter().any(|record| pod.containers.contains(&record.name));
+        here && shares && execution_hook::is_undone_since(other, since, now)
+    };
+    match others.find(thaws) {
+        None => Ok(()),
+        Some(other) => {
+            let message = format!(
+                "PodNotification `{}` was undone in pod `{}` while this snapshot relied on what is frozen there: let one \
+                 wait for the other",
+                other.name_any(),
+                pod.pod_name
+            );
+            Err(trouble(reason::THAWED_BY_ANOTHER, message))
+        }
     }
-    Ok(())
+}
+
+fn is_made_for(child: &PodNotification, hook: &ExecutionHook) -> bool {
+    child.owner_references().iter().any(|owner| Some(&owner.uid) == hook.metadata.uid.as_ref())
 }
 
 /// The time of what a controller froze ends by that controller's clock, and a session that it holds ends with it. An

@@ -66,8 +66,14 @@ pub fn plan(spec: &ExecutionHookSpec, surroundings: &Surroundings) -> Result<(Re
     }
     let recorded = recorded(spec, surroundings.template.as_ref())?;
     if !surroundings.author_checked {
-        let message = "its actions were written before Boathook's webhooks were there, so nobody has checked whether \
-                       their author may run them: write them again";
+        let written = match &spec.execution_hook_template_name {
+            Some(name) => format!("ExecutionHookTemplate `{name}`"),
+            None => "it".to_owned(),
+        };
+        let message = format!(
+            "{written} was created before Boathook's webhooks were there, so nobody has checked whether the author of \
+             its actions may run them: delete {written} and create it again"
+        );
         return Err(Refusal::new(reason::REFUSED, message));
     }
     let targets = targets(spec, &recorded, &surroundings.pods)?;

@@ -39,6 +39,8 @@ pub struct Observed<'a> {
     pub surroundings: Option<Surroundings>,
     /// The PodNotifications of the pods that are pinned: looked up, so that one that is not here does not exist.
     pub children: Vec<PodNotification>,
+    /// Why the API server refused to create one of them, if it did.
+    pub refused: Option<String>,
 }
 
 /// Where a hook is to run, and what.
@@ -135,6 +137,11 @@ pub fn is_settled(object: &ExecutionHook, mut children: impl Iterator<Item = Pod
 /// Whether what the PreAction did in a pod still holds, as far as its PodNotification says; else why not.
 pub fn is_held(child: &PodNotification) -> Result<(), String> {
     observed_children::is_held(child)
+}
+
+/// Whether what a PodNotification did was taken back after this moment of its executor's clock, or may be by now.
+pub fn is_undone_since(child: &PodNotification, since: Timestamp, now: Timestamp) -> bool {
+    observed_children::is_undone_since(child, since, now)
 }
 
 /// Whether its PodNotifications are to be carried out: it is accepted, and nothing has been asked for that takes it back.

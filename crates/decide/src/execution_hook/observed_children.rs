@@ -6,8 +6,10 @@ use boathook_api::{
     pod_notification::{ContainerNotificationStatus, NotificationError, PodNotificationStatus, State, UndoStatus},
     words::{condition, reason},
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::pod_notification;
 
 /// Errors of many containers are in one object: each is cut to this many characters.
 const LONGEST_MESSAGE: usize = 1024;
@@ -47,10 +49,6 @@ pub(super) fn post(child: &PodNotification) -> Post {
         return Post::Owed;
     }
     if child.spec.undo.is_none() {
-        return Post::Done;
-    }
-    // Never claimed: nothing was run.
-    if status(child).is_none_or(|status| status.claim.is_none()) {
         return Post::Done;
     }
     let Some(undone) = find(child, condition::UNDONE) else { return Post::Owed };
@@ -107,6 +105,21 @@ pub(super) fn undo_begun(child: &PodNotification) -> bool {
         || matches!(post(child), Post::Failed | Post::GivenUp)
 }
 
+/// Whether what it did was taken back after this moment of its executor's clock, or is, or may be by now.
+pub(super) fn is_undone_since(child: &PodNotification, since: Timestamp, now: Timestamp) -> bool {
+    let (Some(undo), Some(claimed)) = (&child.spec.undo, claimed(child)) else { return false };
+    let records = status(child).into_iter().flat_map(|status| &status.containers);
+    let mut ends = records.filter_map(|record| record.undo.as_ref()?.complete_time.as_ref());
+    let expires = undo.after_seconds.map(|after| claimed + SignedDuration::from_secs(after.into()));
+    let is_due = is_asked(child) || undo_begun(child) || expires.is_some_and(|expires| expires <= now);
+    match post(child) {
+        Post::Owed | Post::Failed => is_due || pre(child) == Pre::Failed,
+        Post::Done | Post::GivenUp => {
+            ends.any(|end| since <= end.0) || pod_notification::last_round(child).is_some_and(|due| due <= now)
+        }
+    }
+}
+
 /// A session that was to be held is not any more, though nobody had asked for its release.
 pub(super) fn session_lost(child: &PodNotification) -> Option<String> {
     let held = find(child, condition::HELD)?;
@@ -137,7 +150,7 @@ pub(super) fn container(
     };
     let undo = record.and_then(|record| record.undo.as_ref()).filter(|undo| undo.start_time.is_some());
     ContainerExecutionHookStatus {
-        container_id: record.and_then(|record| record.container_id.clone()).or(pinned.container_id.clone()),
+        container_id: record.and_then(|record| record.container_id.clone()),
         pre_action_status: (status.claim.is_some() || over).then_some(pre),
         post_action_status: undo.map(post_status),
         pod_name: child.spec.pod_name.clone(),

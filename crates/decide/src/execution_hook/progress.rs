@@ -104,6 +104,9 @@ fn why_over(
     if let Some(failed) = children().find(|child| seen::pre(child) == Pre::Failed) {
         return over(reason::PRE_ACTION_FAILED, seen::failure(failed).unwrap_or_default());
     }
+    if let Some(message) = &observed.refused {
+        return over(reason::PRE_ACTION_FAILED, message.clone());
+    }
     if let Some(message) = lost {
         return over(reason::SESSION_LOST, message);
     }

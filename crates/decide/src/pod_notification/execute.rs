@@ -165,6 +165,8 @@ fn unknown(observed: &Observed<'_>, object: &Object<'_>, message: &str, now: Tim
     let error = errors::error(ErrorType::OutcomeUnknown, message, now);
     for record in status.containers.iter_mut().filter(|record| record.complete_time.is_none()) {
         record.error = Some(error.clone());
+        // An agent ends what an earlier one has left.
+        record.process_may_remain = (status.executor != Some(Executor::Agent)).then_some(true);
     }
     status.state = State::Failed;
     status.complete_time = Some(moment(now));
@@ -191,7 +193,8 @@ fn say_complete(object: &Object<'_>, status: &mut PodNotificationStatus, message
 }
 
 fn write_down(record: &mut ContainerNotificationStatus, ended: &Ended) {
-    let Ended { outcome, exit_code, output, container_id, attempts, started, completed, process_may_remain: _ } = ended;
+    let Ended { outcome, exit_code, output, container_id, attempts, started, completed, process_may_remain } = ended;
+    record.process_may_remain = process_may_remain.then_some(true);
     record.container_id.clone_from(container_id);
     record.start_time = Some(moment(*started));
     record.complete_time = Some(moment(*completed));
@@ -216,7 +219,7 @@ fn report(gravity: Gravity, reason: String, note: String) -> Report {
     let about = match gravity {
         // One more write for each that went well would be one too many.
         Gravity::Normal => About::Object,
-        Gravity::Warning => About::ObjectAndPod,
+        Gravity::Warning => About::ObjectAndSubject,
     };
     Report { about, gravity, reason, action: "Run", note }
 }

@@ -56,7 +56,7 @@ impl Word {
 
 /// Whether a session was lost, or cannot be kept by this process: then the undo is due.
 pub(super) fn is_to_be_let_go(observed: &Observed<'_>, object: &Object<'_>) -> bool {
-    if !object.object.spec.holds() || object.status.state != State::Succeeded {
+    if !object.object.spec.holds() {
         return false;
     }
     let of = &observed.sessions.of;
@@ -98,7 +98,7 @@ pub(super) fn say(observed: &Observed<'_>, object: &Object<'_>, mut decision: De
         None => decision.effects.push(write),
     }
     if [reason::SESSION_LOST, reason::RELEASE_FAILED].contains(reason) {
-        let (about, gravity) = (About::ObjectAndPod, Gravity::Warning);
+        let (about, gravity) = (About::ObjectAndSubject, Gravity::Warning);
         decision.reports.push(Report {
             about,
             gravity,

@@ -12,6 +12,7 @@ mod accept;
 mod errors;
 mod execute;
 mod held;
+mod last_round;
 mod refuse;
 mod resolve;
 mod rounds;
@@ -174,7 +175,7 @@ pub fn decide_gone(observed: &Observed<'_>, now: Timestamp) -> Decision {
 pub fn needs_pod(object: &PodNotification, me: Me<'_>, run: &Progress, undo: &Progress) -> bool {
     let object = Object::of(object);
     match object.status.state.is_terminal() {
-        true => object.owes_undo() || *undo != Progress::Idle,
+        true => object.owes_undo() || *undo != Progress::Idle || last_round::holds(&object),
         // A running handler finds out by itself.
         false => !object.is_mine(me) || *run == Progress::Idle,
     }
@@ -193,6 +194,11 @@ pub fn may_start(object: &PodNotification, now: Timestamp) -> bool {
 /// Whether a handler may have run that is not known to be taken back.
 pub fn owes_undo(object: &PodNotification) -> bool {
     Object::of(object).owes_undo()
+}
+
+/// When it is undone once more, because its handler may have outlived its undo; nothing if that is not to come.
+pub fn last_round(object: &PodNotification) -> Option<Timestamp> {
+    last_round::due(&Object::of(object))
 }
 
 /// Whether its undo is done, or nobody can do it any more, as far as whoever sees its node can tell.

@@ -70,8 +70,10 @@ pub(super) fn try_again(
     let ended = results.iter().map(|(_, ended)| ended.completed).max().unwrap_or(now);
     // A person who has mended something does not wait for the next round, nor for one that began before.
     let begun = results.iter().map(|(_, ended)| ended.started).max().unwrap_or(now);
-    let asked = object.undo_now().is_some_and(|asked| begun < asked);
-    let next = if asked { ended } else { ended + pause(round) };
+    let asked = object.undo_now().filter(|asked| begun < *asked);
+    // Whoever asks with a clock that is ahead is heard when it is that time here: not again and again until then.
+    let asked = asked.map(|asked| asked.max(ended));
+    let next = earliest(asked, Some(ended + pause(round))).unwrap_or(ended);
     match work.is_empty() {
         true => {}
         false if next <= now => decision.effects.push(Effect::StartUndo(work)),
@@ -148,7 +150,7 @@ fn pause(round: u32) -> SignedDuration {
     doubled.min(LONGEST_PAUSE)
 }
 
-fn write_down(undo: &mut UndoStatus, ended: &Ended) {
+pub(super) fn write_down(undo: &mut UndoStatus, ended: &Ended) {
     let Ended { outcome, exit_code, output, container_id, attempts, started, completed, process_may_remain: _ } = ended;
     undo.container_id.clone_from(container_id);
     undo.start_time = Some(moment(*started));

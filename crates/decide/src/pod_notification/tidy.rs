@@ -6,13 +6,27 @@ use boathook_api::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Decision, Effect, Object, Observed, Progress, Role, SeenPod, earliest, rounds};
+use super::{Decision, Effect, Object, Observed, Progress, Role, SeenPod, earliest, last_round, rounds};
 use crate::Leadership;
 
 /// Nothing is owed: nothing holds the object, and it goes when its time is over.
 pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
     let mut decision = leftovers(observed, object, now);
     let Role::Controller { leadership: Leadership::Leader, .. } = observed.me.role else { return decision };
+    match last_round::due(object).filter(|_| last_round::has_a_pod(observed)) {
+        Some(due) if due <= now => return last_round::decide(observed, object, due, now),
+        Some(due) => {
+            // Nobody tells when the pod goes, and its namespace may wait for that.
+            let look_for_pod = object.is_deleted().then(|| now + last_round::PATIENCE);
+            decision.again = earliest(decision.again, earliest(Some(due), look_for_pod));
+            return decision;
+        }
+        None => {}
+    }
+    if let Some(kept) = last_round::kept_until(object).filter(|kept| now < *kept && last_round::has_a_pod(observed)) {
+        decision.again = earliest(decision.again, earliest(Some(kept), Some(now + last_round::PATIENCE)));
+        return decision;
+    }
     if object.has_finalizer() {
         decision.effects.push(Effect::RemoveFinalizer);
     }

@@ -142,5 +142,5 @@ pub(super) fn close(
 }
 
 pub(super) fn report(gravity: Gravity, reason: &'static str, note: String) -> Report {
-    Report { about: About::ObjectAndPod, gravity, reason: reason.to_owned(), action: "Undo", note }
+    Report { about: About::ObjectAndSubject, gravity, reason: reason.to_owned(), action: "Undo", note }
 }

@@ -1,11 +1,14 @@
 //! Decisions, held to the design: case by case, and in a model of the world where everything goes wrong.
 
 mod application_snapshot;
+mod deployment_lifecycle;
 mod execution_hook;
+mod lifecycle_model;
 mod model;
 mod notification;
 mod pod_notification;
 mod snapshot_model;
+mod world;
 
 use proptest::test_runner::{Config, RngSeed};
 

@@ -6,6 +6,8 @@ use std::{sync::Arc, time::Duration};
 
 use boathook_decide::{Gravity, Leadership, Report};
 
+use tokio::sync::watch;
+
 use crate::ErrorClass;
 use family::{Family, Form};
 
@@ -19,6 +21,8 @@ pub struct Metrics {
     reviews: Family,
     failures: Family,
     events_lost: Family,
+    /// Handlers and undos of any purpose.
+    in_flight: watch::Sender<usize>,
 }
 
 impl Default for Metrics {
@@ -68,6 +72,7 @@ impl Default for Metrics {
                 &[],
                 "Events that could not be written. What they tell is in the objects' status too.",
             ),
+            in_flight: watch::Sender::new(0),
         }
     }
 }
@@ -84,7 +89,14 @@ impl Metrics {
     /// A handler or undo has begun; it counts as under way until the answer is dropped.
     pub fn run_begun(self: &Arc<Self>, purpose: Purpose) -> RunInFlight {
         self.runs.add(&[purpose.as_str()], 1.0);
+        self.in_flight.send_modify(|count| *count += 1);
         RunInFlight { metrics: Arc::clone(self), purpose }
+    }
+
+    /// Waits until no handler or undo runs in this process.
+    pub(crate) async fn nothing_in_flight(&self) {
+        // It never ends while this is here.
+        let _ = self.in_flight.subscribe().wait_for(|count| *count == 0).await;
     }
 
     /// A handler or undo has ended.
@@ -114,7 +126,7 @@ impl Metrics {
 
     /// The text that Prometheus reads.
     pub fn render(&self) -> String {
-        let Self { reports, handlers, runs, undos_owed, leader, reviews, failures, events_lost } = self;
+        let Self { reports, handlers, runs, undos_owed, leader, reviews, failures, events_lost, in_flight: _ } = self;
         let all = [reports, handlers, runs, undos_owed, leader, reviews, failures, events_lost];
         let mut text = String::new();
         all.iter().for_each(|family| family.render(&mut text));
@@ -147,6 +159,7 @@ pub struct RunInFlight {
 impl Drop for RunInFlight {
     fn drop(&mut self) {
         self.metrics.runs.add(&[self.purpose.as_str()], -1.0);
+        self.metrics.in_flight.send_modify(|count| *count -= 1);
     }
 }
 

@@ -1,14 +1,20 @@
-//! The ValidatingWebhookConfiguration in the cluster, kept as it should be.
+//! The webhook configurations in the cluster, validating and mutating, kept as they should be.
 //!
 //! Whoever leads writes what it says; every replica writes its own CA into it. So replicas of two versions, or at two
 //! addresses, do not write to and fro. What someone changes or deletes is mended at once.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{fmt::Debug, pin::pin, sync::Arc, time::Duration};
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt, stream};
 use jiff::Timestamp;
-use k8s_openapi::{ByteString, api::admissionregistration::v1::ValidatingWebhookConfiguration};
-use kube::{Api, Client, ResourceExt, api::PostParams, runtime::watcher};
+use k8s_openapi::{
+    ByteString, ClusterResourceScope,
+    api::admissionregistration::v1::{
+        MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
+    },
+};
+use kube::{Api, Client, Resource, ResourceExt, api::PostParams, runtime::watcher};
+use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::watch;
 
 use super::{
@@ -32,10 +38,64 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// How often the webhooks are tried until they answer.
 const PROBE_EVERY: Duration = Duration::from_millis(200);
 
+/// What the cluster is to ask the webhooks about, without CAs.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub validating: ValidatingWebhookConfiguration,
+    pub mutating: MutatingWebhookConfiguration,
+}
+
+/// Either kind of configuration.
+trait Configuration:
+    Resource<DynamicType = (), Scope = ClusterResourceScope>
+    + Clone
+    + Debug
+    + PartialEq
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
+{
+    /// Asks what the other one asks.
+    fn ask_as(&mut self, other: &Self);
+
+    fn client_configs(&self) -> impl Iterator<Item = &WebhookClientConfig>;
+
+    fn client_configs_mut(&mut self) -> impl Iterator<Item = &mut WebhookClientConfig>;
+}
+
+impl Configuration for ValidatingWebhookConfiguration {
+    fn ask_as(&mut self, other: &Self) {
+        self.webhooks.clone_from(&other.webhooks);
+    }
+
+    fn client_configs(&self) -> impl Iterator<Item = &WebhookClientConfig> {
+        self.webhooks.iter().flatten().map(|webhook| &webhook.client_config)
+    }
+
+    fn client_configs_mut(&mut self) -> impl Iterator<Item = &mut WebhookClientConfig> {
+        self.webhooks.iter_mut().flatten().map(|webhook| &mut webhook.client_config)
+    }
+}
+
+impl Configuration for MutatingWebhookConfiguration {
+    fn ask_as(&mut self, other: &Self) {
+        self.webhooks.clone_from(&other.webhooks);
+    }
+
+    fn client_configs(&self) -> impl Iterator<Item = &WebhookClientConfig> {
+        self.webhooks.iter().flatten().map(|webhook| &webhook.client_config)
+    }
+
+    fn client_configs_mut(&mut self) -> impl Iterator<Item = &mut WebhookClientConfig> {
+        self.webhooks.iter_mut().flatten().map(|webhook| &mut webhook.client_config)
+    }
+}
+
 pub(super) struct Keeper {
     client: Client,
-    api: Api<ValidatingWebhookConfiguration>,
-    wanted: ValidatingWebhookConfiguration,
+    wanted: Wanted,
     authority: Authority,
     certificates: watch::Sender<Certificates>,
     probe: Probe,
@@ -49,22 +109,30 @@ enum Mending {
     Written,
 }
 
+impl Mending {
+    fn and(self, other: Self) -> Self {
+        if self == Self::Written { self } else { other }
+    }
+}
+
 impl Keeper {
     pub(super) fn new(
         client: Client,
-        wanted: ValidatingWebhookConfiguration,
+        wanted: Wanted,
         authority: Authority,
         certificates: watch::Sender<Certificates>,
         probe: Probe,
         progress: Arc<watch::Sender<Progress>>,
     ) -> Self {
-        Self { api: Api::all(client.clone()), client, wanted, authority, certificates, probe, progress }
+        Self { client, wanted, authority, certificates, probe, progress }
     }
 
     pub(super) async fn run(self, lease: Lease) {
-        let only_ours = watcher::Config::default().fields(&format!("metadata.name={}", self.wanted.name_any()));
-        let api: Api<Lenient<ValidatingWebhookConfiguration>> = Api::all(self.client.clone());
-        let mut changes = pin!(touched(api, only_ours));
+        let changes = stream::select(
+            changes(&self.client, &self.wanted.validating),
+            changes(&self.client, &self.wanted.mutating),
+        );
+        let mut changes = pin!(changes);
         let mut leadership = lease.changes();
         let mut issued = Timestamp::now();
         let mut troubles = 0;
@@ -130,19 +198,11 @@ impl Keeper {
     }
 
     async fn mend(&self, leads: bool) -> Result<Mending, (ErrorClass, String)> {
-        let name = self.wanted.name_any();
-        let stored = in_time("read", self.api.get_opt(&name)).await?;
-        let own = self.certificates.borrow().ca.clone();
-        let mended = mended(stored.as_ref(), &self.wanted, &own, leads, Timestamp::now());
-        let outcome = match (mended, stored) {
-            (None, _) => Ok(Mending::AsItShouldBe),
-            (Some(mended), None) => {
-                in_time("create", self.api.create(&PostParams::default(), &mended)).await.map(|_| Mending::Written)
+        let outcome = match self.mend_one(&self.wanted.validating, leads).await {
+            Ok(validating) => {
+                self.mend_one(&self.wanted.mutating, leads).await.map(|mutating| validating.and(mutating))
             }
-            (Some(mended), Some(_)) => {
-                let params = PostParams::default();
-                in_time("update", self.api.replace(&name, &params, &mended)).await.map(|_| Mending::Written)
-            }
+            Err(error) => Err(error),
         };
         self.progress.send_if_modified(|progress| {
             let stored = outcome.is_ok();
@@ -150,6 +210,25 @@ impl Keeper {
         });
         outcome
     }
+
+    async fn mend_one<K: Configuration>(&self, wanted: &K, leads: bool) -> Result<Mending, (ErrorClass, String)> {
+        let (api, name) = (Api::<K>::all(self.client.clone()), wanted.name_any());
+        let stored = in_time("read", api.get_opt(&name)).await?;
+        let own = self.certificates.borrow().ca.clone();
+        let params = PostParams::default();
+        match (mended(stored.as_ref(), wanted, &own, leads, Timestamp::now()), stored) {
+            (None, _) => return Ok(Mending::AsItShouldBe),
+            (Some(mended), None) => in_time("create", api.create(&params, &mended)).await?,
+            (Some(mended), Some(_)) => in_time("update", api.replace(&name, &params, &mended)).await?,
+        };
+        Ok(Mending::Written)
+    }
+}
+
+/// Each time that our configuration of this kind has changed.
+fn changes<K: Configuration>(client: &Client, wanted: &K) -> impl Stream<Item = ()> + Send + use<K> {
+    let only_ours = watcher::Config::default().fields(&format!("metadata.name={}", wanted.name_any()));
+    touched(Api::<Lenient<K>>::all(client.clone()), only_ours).map(drop)
 }
 
 async fn in_time<T>(action: &str, call: impl Future<Output = kube::Result<T>>) -> Result<T, (ErrorClass, String)> {
@@ -161,23 +240,16 @@ async fn in_time<T>(action: &str, call: impl Future<Output = kube::Result<T>>) -
 
 /// What the configuration should be, if it is not. Everything is stated in `wanted`, so that nothing is left to the
 /// API server's defaults and equal means equal.
-fn mended(
-    stored: Option<&ValidatingWebhookConfiguration>,
-    wanted: &ValidatingWebhookConfiguration,
-    own: &str,
-    leads: bool,
-    now: Timestamp,
-) -> Option<ValidatingWebhookConfiguration> {
+fn mended<K: Configuration>(stored: Option<&K>, wanted: &K, own: &str, leads: bool, now: Timestamp) -> Option<K> {
     let mut mended = stored.unwrap_or(wanted).clone();
     if leads {
-        mended.webhooks.clone_from(&wanted.webhooks);
+        mended.ask_as(wanted);
     }
-    let known = stored.and_then(|stored| stored.webhooks.as_ref()).into_iter().flatten();
-    let known = known.filter_map(|webhook| webhook.client_config.ca_bundle.as_ref());
+    let known = stored.into_iter().flat_map(K::client_configs).filter_map(|config| config.ca_bundle.as_ref());
     let known: String = known.map(|bundle| String::from_utf8_lossy(&bundle.0) + "\n").collect();
     let bundle = bundle::merged(&known, own, now);
-    for webhook in mended.webhooks.iter_mut().flatten() {
-        webhook.client_config.ca_bundle = Some(ByteString(bundle.clone().into_bytes()));
+    for config in mended.client_configs_mut() {
+        config.ca_bundle = Some(ByteString(bundle.clone().into_bytes()));
     }
     (stored != Some(&mended)).then_some(mended)
 }

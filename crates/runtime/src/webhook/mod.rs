@@ -14,7 +14,6 @@ mod server;
 use std::{net::SocketAddr, sync::Arc};
 
 use jiff::Timestamp;
-use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::Client;
 use snafu::{ResultExt, Snafu};
 use tokio::{net::TcpListener, sync::watch};
@@ -22,6 +21,7 @@ use tokio::{net::TcpListener, sync::watch};
 use crate::{Lease, metrics::Metrics};
 use authority::Authority;
 use configuration::Keeper;
+pub use configuration::Wanted;
 pub use patience::time_to_answer;
 use probe::Probe;
 pub use reach::{Error as ReachError, Reach};
@@ -86,13 +86,13 @@ impl Readiness {
 }
 
 impl Webhooks {
-    /// Listens. `wanted` says what the configuration should be, without CAs, for webhooks that are reached so.
+    /// Listens. `wanted` says what the configurations should be, without CAs, for webhooks that are reached so.
     pub async fn bind(
         client: Client,
         options: Options,
         reviews: Reviews,
         metrics: Arc<Metrics>,
-        wanted: impl FnOnce(&Reach) -> ValidatingWebhookConfiguration,
+        wanted: impl FnOnce(&Reach) -> Wanted,
     ) -> Result<Self, Error> {
         let Options { listen, reach, identity, namespace } = options;
         let listener = TcpListener::bind(listen).await.context(ListenSnafu { address: listen })?;

@@ -3,7 +3,9 @@ use std::{net::Ipv4Addr, sync::LazyLock, time::Duration};
 use boathook_api::{PodNotification, pod_notification::PodNotificationSpec};
 use k8s_openapi::{
     ByteString,
-    api::admissionregistration::v1::{RuleWithOperations, ValidatingWebhook},
+    api::admissionregistration::v1::{
+        MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhook, ValidatingWebhookConfiguration,
+    },
 };
 use kube::{
     Api, ResourceExt,
@@ -18,7 +20,7 @@ use crate::{Clock, lease, test_cluster::client_with_kinds};
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
-fn wanted(reach: &Reach) -> ValidatingWebhookConfiguration {
+fn wanted(reach: &Reach) -> Wanted {
     let webhook = ValidatingWebhook {
         name: "actions.boathook.dev".to_owned(),
         client_config: reach.client_config("/actions"),
@@ -39,7 +41,8 @@ fn wanted(reach: &Reach) -> ValidatingWebhookConfiguration {
         match_conditions: None,
     };
     let metadata = ObjectMeta { name: Some("boathook".to_owned()), ..ObjectMeta::default() };
-    ValidatingWebhookConfiguration { metadata, webhooks: Some(vec![webhook]) }
+    let mutating = MutatingWebhookConfiguration { metadata: metadata.clone(), webhooks: None };
+    Wanted { validating: ValidatingWebhookConfiguration { metadata, webhooks: Some(vec![webhook]) }, mutating }
 }
 
 /// Refuses what is named so, and breaks if that is the name.

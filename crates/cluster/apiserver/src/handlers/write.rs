@@ -396,8 +396,12 @@ impl Call {
         }
         let counted = |object: &Value| {
             let mut object = object.clone();
+            let annotations =
+                object.pointer("/metadata/annotations").filter(|_| self.resource.behaviour.annotations_count);
+            let annotations = annotations.cloned();
             let map = object::map_mut(&mut object);
             map.remove("metadata");
+            map.extend(annotations.map(|annotations| ("annotations".to_owned(), annotations)));
             if self.resource.has_status {
                 map.remove("status");
             }

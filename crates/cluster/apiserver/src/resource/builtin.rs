@@ -36,6 +36,7 @@ const PLAIN: Behaviour = Behaviour {
     status_keeps: &[],
     name: NameRule::Subdomain,
     generation: false,
+    annotations_count: false,
     gets_address: false,
     has_account: false,
     needs_version: false,
@@ -145,6 +146,7 @@ const ROWS: &[Row] = &[
         not_honoured: not_honoured::of_template,
         immutable: &["/spec/selector"],
         status_keeps: &["labels"],
+        annotations_count: true,
         ..COUNTED
     }),
     row("apps", "ReplicaSet", "replicasets", &["rs"]).status().acts(Behaviour {

@@ -86,6 +86,8 @@ pub struct Behaviour {
     pub name: NameRule,
     /// Its `metadata.generation` counts the changes of its spec.
     pub generation: bool,
+    /// And those of its annotations.
+    pub annotations_count: bool,
     /// Gets an address of the cluster when it is made.
     pub gets_address: bool,
     /// Acts for a service account of its namespace.

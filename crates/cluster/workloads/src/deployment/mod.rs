@@ -90,16 +90,24 @@ impl Controller {
     async fn act(&self, deployment: &mut Deployment, steps: Vec<Step>) -> Result<Option<ReplicaSet>> {
         let sets = self.sets(deployment);
         let mut versions: HashMap<String, Option<String>> = HashMap::new();
-        for step in steps {
+        let mut steps = steps.into_iter();
+        while let Some(step) = steps.next() {
+            let shrinks = matches!(step, Step::Shrink(_));
             match step {
                 Step::WriteStatus(wanted) => self.write_status(deployment, *wanted).await?,
-                Step::Replace(mut set) => {
+                Step::Replace(mut set) | Step::Shrink(mut set) => {
                     let name = set.name_any();
                     if let Some(version) = versions.get(&name) {
                         set.metadata.resource_version.clone_from(version);
                     }
-                    let set = sets.replace(&name, &PostParams::default(), &set).await?;
-                    versions.insert(name, set.metadata.resource_version);
+                    match sets.replace(&name, &PostParams::default(), &set).await.map_err(Error::from) {
+                        Ok(set) => _ = versions.insert(name, set.metadata.resource_version),
+                        Err(error) if shrinks => {
+                            error.log("deployment", &Key::of(deployment));
+                            steps = rollout::after_a_failed_shrink(steps).into_iter();
+                        }
+                        Err(error) => return Err(error),
+                    }
                 }
                 Step::Delete(name) => gone_is_fine(sets.delete(&name, &DeleteParams::default()).await)?,
                 Step::Tell(message) => {

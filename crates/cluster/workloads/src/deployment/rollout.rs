@@ -22,6 +22,9 @@ pub(super) enum Step {
     WriteStatus(Box<Deployment>),
     Create(Box<ReplicaSet>),
     Replace(Box<ReplicaSet>),
+    /// The same of an old ReplicaSet in a rolling update. The native controller takes no notice if it fails: the other
+    /// old ones stay as they are, the status is written, and nothing brings the next look.
+    Shrink(Box<ReplicaSet>),
     Delete(String),
     /// In an event: how a ReplicaSet was scaled.
     Tell(String),
@@ -46,6 +49,15 @@ pub(super) fn plan(deployment: Deployment, mut sets: Vec<ReplicaSet>, pods: &[Ar
 fn by_creation(a: &ReplicaSet, b: &ReplicaSet) -> std::cmp::Ordering {
     let (a, b) = (&a.metadata, &b.metadata);
     a.creation_timestamp.cmp(&b.creation_timestamp).then_with(|| a.name.cmp(&b.name))
+}
+
+/// What of a plan is left to do.
+pub(super) fn after_a_failed_shrink(left: impl Iterator<Item = Step>) -> Vec<Step> {
+    left.filter(|step| match step {
+        Step::WriteStatus(_) => true,
+        Step::Create(_) | Step::Replace(_) | Step::Shrink(_) | Step::Delete(_) | Step::Tell(_) => false,
+    })
+    .collect()
 }
 
 /// What the Deployment says after its new ReplicaSet was made; whether that is news.
@@ -165,7 +177,7 @@ impl Look {
         } else if is_rolling(&self.deployment) {
             let active = active.into_iter().cloned().collect();
             for (set, to) in proportion::sizes(&self.deployment, active) {
-                self.resize_or_note(&set, to);
+                self.resize_or_note(&set, to, Step::Replace);
             }
         }
     }
@@ -179,13 +191,13 @@ impl Look {
     fn resize(&mut self, set: &ReplicaSet, to: i32) -> bool {
         let differs = size(set) != to;
         if differs {
-            self.resize_or_note(set, to);
+            self.resize_or_note(set, to, Step::Replace);
         }
         differs
     }
 
     /// The same, and brings the noted sizes up to date where its own is right already.
-    fn resize_or_note(&mut self, set: &ReplicaSet, to: i32) {
+    fn resize_or_note(&mut self, set: &ReplicaSet, to: i32, step: fn(Box<ReplicaSet>) -> Step) {
         let from = size(set);
         let mut set = resized(set, to);
         let noted = revision::note_sizes(&mut set, &self.deployment);
@@ -193,7 +205,7 @@ impl Look {
             return;
         }
         let name = set.name_any();
-        self.step(Step::Replace(Box::new(set)));
+        self.step(step(Box::new(set)));
         if from != to {
             let direction = if from < to { "up" } else { "down" };
             self.step(Step::Tell(format!("Scaled {direction} replica set {name} from {from} to {to}")));
@@ -242,7 +254,7 @@ impl Look {
             }
             let fewer = spare.min(size(set) - available(set));
             if fewer > 0 {
-                self.resize(set, size(set) - fewer);
+                self.resize_or_note(set, size(set) - fewer, Step::Shrink);
                 *set = resized(set, size(set) - fewer);
                 revision::note_sizes(set, &self.deployment);
                 spare -= fewer;
@@ -253,8 +265,9 @@ impl Look {
         for set in &old {
             let fewer = spare.min(size(set));
             if fewer > 0 {
-                shrunk |= self.resize(set, size(set) - fewer);
+                self.resize_or_note(set, size(set) - fewer, Step::Shrink);
                 spare -= fewer;
+                shrunk = true;
             }
         }
         shrunk

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::numbers::size;
 use super::revision;
-use super::rollout::{Plan, Step, note_creation, plan};
+use super::rollout::{Plan, Step, after_a_failed_shrink, note_creation, plan};
 
 /// A Deployment and its ReplicaSets, as an API server would hold them.
 struct World {
@@ -53,7 +53,7 @@ impl World {
         for step in steps {
             match step {
                 Step::WriteStatus(deployment) => self.deployment = *deployment,
-                Step::Replace(set) => {
+                Step::Replace(set) | Step::Shrink(set) => {
                     let place = self.sets.iter_mut().find(|other| other.metadata.name == set.metadata.name);
                     *place.unwrap() = *set;
                 }
@@ -279,4 +279,31 @@ fn a_deployment_that_is_being_deleted_only_counts() {
         Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time("2024-01-01T00:00:00Z".parse().unwrap()));
     world.settle();
     assert_eq!(world.sizes(), [(1, 3)]);
+}
+
+#[test]
+fn a_shrink_that_fails_in_a_rolling_update_is_forgotten_and_the_status_is_written() {
+    let mut world = World::rolling();
+    world.settle();
+    world.set_image("2");
+    // The old version is broken: it goes as soon as there is room.
+    world.settle_sizes(&[(1, 3, 0)]);
+    world.step();
+    world.settle_sizes(&[(1, 3, 0), (2, 1, 1)]);
+    world.now += SignedDuration::from_secs(1);
+    let mut steps = plan(world.deployment.clone(), world.sets.clone(), &[], world.now).steps.into_iter();
+    let shrinks = steps.find(|step| !matches!(step, Step::WriteStatus(_)));
+    assert!(matches!(shrinks, Some(Step::Shrink(_))), "{shrinks:?}");
+    let left = after_a_failed_shrink(steps);
+    assert!(matches!(left[..], [Step::WriteStatus(_)]), "{left:?}");
+}
+
+#[test]
+fn one_that_fails_under_recreate_is_tried_again() {
+    let mut world = World::new(json!({"type": "Recreate"}));
+    world.settle();
+    world.set_image("2");
+    let steps = plan(world.deployment.clone(), world.sets.clone(), &[], world.now).steps;
+    assert!(steps.iter().any(|step| matches!(step, Step::Replace(_))), "{steps:?}");
+    assert!(!steps.iter().any(|step| matches!(step, Step::Shrink(_))), "{steps:?}");
 }

@@ -28,7 +28,7 @@ use kube::{Api, Client, ResourceExt, core::admission::AdmissionResponse};
 use tokio::{sync::Semaphore, time::Instant};
 
 use super::access::{Access, Right};
-pub use fit::check as fits;
+pub use fit::fits;
 use intent::Intent;
 
 /// The API server serves everybody; at 100 holds others were seen to wait for seconds, at 20 nobody.
@@ -86,7 +86,7 @@ impl Door {
             no(ask, (429, "TooManyRequests"), message)
         })?;
         let seconds = by_when.saturating_duration_since(Instant::now()).as_secs();
-        self.has_time(ask, &infos, seconds).await?;
+        self.has_time(ask, &snapshot, &infos, seconds).await?;
         let intended = intended(&snapshot, infos, seconds);
         let intent = Intent::write(self.client.clone(), intended).await;
         let intent = intent.map_err(|why| no(ask, (500, "InternalError"), why))?;
@@ -105,11 +105,18 @@ impl Door {
     }
 
     /// Refuses what cannot be done in the time that the request has.
-    async fn has_time(&self, ask: &Ask, infos: &[ExecutionHookInfo], seconds: u64) -> Result<(), Refusal> {
+    async fn has_time(
+        &self,
+        ask: &Ask,
+        snapshot: &VolumeSnapshot,
+        infos: &[ExecutionHookInfo],
+        seconds: u64,
+    ) -> Result<(), Refusal> {
         let namespace = ask.namespace.as_deref().unwrap_or_default();
         let api: Api<ExecutionHookTemplate> = Api::namespaced(self.client.clone(), namespace);
-        let mut templates = Vec::new();
-        for ExecutionHookInfo { execution_hook_template_name: name, .. } in infos {
+        let mut hooks = Vec::new();
+        for info in infos {
+            let name = &info.execution_hook_template_name;
             let found = in_time(api.get_opt(name)).await.map_err(|error| {
                 let message = format!("failed to read ExecutionHookTemplate `{name}`: {}", chain(&error));
                 no(ask, (500, "InternalError"), message)
@@ -118,9 +125,14 @@ impl Door {
                 let message = format!("there is no ExecutionHookTemplate `{name}` in this namespace: create it first");
                 no(ask, (403, "Forbidden"), message)
             };
-            templates.push(found.ok_or_else(missing)?);
+            hooks.push((info.clone(), found.ok_or_else(missing)?));
         }
-        fit::check(&templates, seconds).map_err(|why| no(ask, (403, "Forbidden"), why))
+        let claim = snapshot.spec.source.persistent_volume_claim_name.as_deref().unwrap_or_default();
+        let fits = fits(&self.client, namespace, claim, &hooks, seconds).await.map_err(|error| {
+            let message = format!("failed to list the pods of namespace `{namespace}`: {}", chain(&error));
+            no(ask, (500, "InternalError"), message)
+        })?;
+        fits.map_err(|why| no(ask, (403, "Forbidden"), why))
     }
 }
 

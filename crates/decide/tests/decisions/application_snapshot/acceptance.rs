@@ -42,6 +42,12 @@ fn what_cannot_be_done_is_refused_before_anything_is_frozen() {
     look.snapshots = vec![snapshot("snap")];
     look.snapshots[0].ours = false;
     assert_refused(look, "SnapshotExists", "there is a VolumeSnapshot `snap` already: nothing was frozen");
+    // Also one that says that it is this one's: nothing was frozen when it was cut.
+    let mut look = Look::with(json!({}));
+    look.snapshots = vec![snapshot("snap")];
+    look.snapshots[0].cut = true;
+    assert_eq!(deeds(&look.decide()), ["write Failed"]);
+    assert_eq!(look.done().outcome(), (Phase::Failed, None, "SnapshotExists".to_owned()));
     let mut look = Look::with(json!({}));
     look.claims[0].pods.clear();
     let text = "claim `data` is attached to a node, but no running container mounts it: name the pods to freeze in \
@@ -52,6 +58,14 @@ fn what_cannot_be_done_is_refused_before_anything_is_frozen() {
     look.claims = vec![claim("other"), claim("data")];
     look.claims[1].pods[0].running = false;
     assert_refused(look, "NoTarget", text);
+}
+
+#[test]
+fn what_is_refused_and_held_is_let_go() {
+    let mut look = Look::with(json!({}));
+    look.object.finalizers_mut().push("boathook.dev/thaw".to_owned());
+    look.claims.clear();
+    assert_eq!(deeds(&look.decide()), ["write Failed", "let go"]);
 }
 
 #[test]

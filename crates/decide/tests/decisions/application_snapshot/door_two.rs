@@ -9,19 +9,12 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 
 use super::{Look, deeds, said, snapshot};
+use crate::execution_hook::at;
 
 /// A VolumeSnapshot `theirs`, of which admission knows the UID.
 fn door_two() -> Value {
     let source = json!({"persistentVolumeClaimName": "data", "volumeSnapshotName": "theirs", "volumeSnapshotUID": "u"});
     json!({"source": source})
-}
-
-fn to_the_end(mut look: Look) -> Look {
-    while !look.phase().is_terminal() {
-        look.thaw_asked();
-        look = look.done();
-    }
-    look
 }
 
 #[test]
@@ -39,7 +32,7 @@ fn the_cut_of_the_one_that_was_meant_is_seen_and_marked() {
     look.snapshots.push(snapshot("theirs"));
     assert_eq!(deeds(&look.decide()), [""; 0]);
     look.snapshots[0].cut = true;
-    let look = to_the_end(look.done());
+    let look = look.done().thawed();
     assert_eq!(look.outcome(), (Phase::Complete, Some(Consistency::Application), String::new()));
     assert_eq!(look.snapshots[0].consistency.as_deref(), Some("Application"));
     let owner = &look.object.metadata.owner_references.as_ref().expect("it goes with what was marked")[0];
@@ -52,7 +45,7 @@ fn another_one_of_that_name_is_not_it() {
     let mut look = Look::at_cutting(door_two());
     look.snapshots.push(snapshot("theirs"));
     (look.snapshots[0].ours, look.snapshots[0].cut) = (false, true);
-    let look = to_the_end(look.done());
+    let look = look.done().thawed();
     assert_eq!(look.outcome(), (Phase::Failed, None, "SnapshotExists".to_owned()));
     assert_eq!((look.snapshots.len(), look.snapshots[0].consistency.as_deref()), (1, None));
 }
@@ -70,17 +63,54 @@ fn one_that_was_there_before_is_refused_and_nothing_is_frozen() {
 fn one_that_never_comes_is_not_waited_for_longer_than_a_cut() {
     let mut look = Look::at_cutting(door_two());
     look.now = 90;
-    let look = to_the_end(look.done());
+    let look = look.done().thawed();
     assert_eq!(look.outcome(), (Phase::Failed, None, "CutTimedOut".to_owned()));
-    assert!(look.object.owner_references().is_empty(), "it stays for a person to read");
+    assert!(look.object.owner_references().is_empty(), "nothing takes it along");
+    let gone_at = 90 + 3_600;
+    assert_eq!(look.decide(), Decision { again: Some(at(gone_at)), ..Decision::default() }, "a person can read it");
+    let mut look = look;
+    look.now = gone_at;
+    assert_eq!(deeds(&look.decide()), ["delete"]);
+    look.hooks.iter_mut().for_each(|hook| hook.spec.thaw_requested = true);
+    look.snapshots.push(snapshot("theirs"));
+    assert_eq!(deeds(&look.decide()), ["mark theirs Crash", "belong to theirs"], "it came after all");
+    look.snapshots.clear();
+    assert_eq!(look.deleted().decide(), Decision::default(), "it goes anyway");
+}
+
+#[test]
+fn one_that_failed_is_kept_as_long_as_a_thaw_is_owed() {
+    let mut look = Look::at_cutting(door_two());
+    look.now = 90;
+    let mut look = look.done();
+    while !look.phase().is_terminal() {
+        look.thaw_hooks(false);
+        look = look.done();
+    }
+    look.now = 1_000_000;
     assert_eq!(look.decide(), Decision::default());
+}
+
+#[test]
+fn a_request_that_has_ended_freezes_nothing_though_whoever_asked_could_not_take_it_back() {
+    let mut look = Look::with(door_two());
+    look.before = Some("first".to_owned());
+    assert_eq!((deeds(&look.decide()), look.decide().again), (vec!["write Pending".to_owned()], Some(at(60))));
+    let mut look = look.done();
+    (look.now, look.before) = (60, None);
+    assert_eq!(deeds(&look.decide()), ["write Failed"]);
+    assert_eq!(look.done().outcome(), (Phase::Failed, None, "FreezeTimedOut".to_owned()));
+    // Nobody's request: it has all the time that it needs.
+    let mut look = Look::with(json!({}));
+    look.now = 1_000;
+    assert_eq!(look.done().phase(), Phase::Freezing);
 }
 
 #[test]
 fn one_that_comes_when_everything_is_thawed_is_called_a_crash_and_kept() {
     let mut look = Look::at_cutting(door_two());
     look.now = 90;
-    let mut look = to_the_end(look.done());
+    let mut look = look.done().thawed();
     look.snapshots.push(snapshot("theirs"));
     assert_eq!(deeds(&look.decide()), ["mark theirs Crash", "belong to theirs"]);
     let mut look = look.done();
@@ -97,7 +127,7 @@ fn what_was_done_for_a_snapshot_that_was_seen_goes_with_it() {
     let mut look = look.done();
     // Also if it went in the meantime: then so does this.
     look.snapshots.clear();
-    let mut look = to_the_end(look);
+    let mut look = look.thawed();
     assert_eq!(look.object.owner_references().len(), 1);
     assert_eq!(look.decide(), Decision::default());
     look.object.owner_references_mut().clear();
@@ -111,7 +141,7 @@ fn a_caller_cannot_mark_it_as_better_than_it_is() {
     look.snapshots.push(snapshot("theirs"));
     look.snapshots[0].consistency = Some("Application".to_owned());
     look.snapshots[0].error = Some("disk full".to_owned());
-    let look = to_the_end(look.done());
+    let look = look.done().thawed();
     assert_eq!(look.phase(), Phase::Failed);
     assert_eq!(look.snapshots[0].consistency.as_deref(), Some("Crash"));
 }
@@ -120,7 +150,7 @@ fn a_caller_cannot_mark_it_as_better_than_it_is() {
 fn a_freeze_that_fails_is_said_before_anything_is_cut() {
     let mut look = Look::at_freezing(door_two());
     look.run(0, &["main"]);
-    let look = to_the_end(look.done());
+    let look = look.done().thawed();
     assert_eq!(look.outcome(), (Phase::Failed, None, "HookFailed".to_owned()));
     assert!(look.snapshots.is_empty());
 }

@@ -4,24 +4,33 @@ use boathook_api::{
     application_snapshot::{Consistency, Phase},
     words::condition,
 };
-use boathook_decide::application_snapshot::Decision;
+use boathook_decide::application_snapshot::{Decision, is_freezing};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
 use serde_json::json;
 
 use super::{Look, deeds, said};
-use crate::execution_hook::at;
+use crate::execution_hook::{ME, at, children};
+
+#[test]
+fn what_is_asked_before_a_hook_is_accepted_is_whether_its_snapshot_still_freezes() {
+    assert!(!is_freezing(&Look::with(json!({})).object), "nobody has begun it");
+    assert!(is_freezing(&Look::at_freezing(json!({})).object));
+    assert!(!is_freezing(&Look::at_freezing(json!({})).deleted().object));
+    assert!(!is_freezing(&Look::at_cutting(json!({})).object), "everything is frozen");
+}
 
 #[test]
 fn each_hook_is_frozen_before_the_next_is_made_and_the_cut_follows_the_last() {
     let mut look = Look::at_freezing(json!({}));
-    assert_eq!(look.decide(), Decision::default(), "the first one is not accepted");
+    assert!(look.decide().effects.is_empty(), "the first one is not accepted");
     look.play(0);
-    assert_eq!(look.decide(), Decision::default(), "nor frozen");
+    assert!(look.decide().effects.is_empty(), "nor frozen");
     look.run(0, &[]);
     assert_eq!(deeds(&look.decide()), ["write Freezing", "freeze fs"]);
     let mut look = look.done();
     assert_eq!(look.status().hooks[0].pre_action_succeed, Some(true));
-    assert_eq!(look.decide(), Decision::default());
+    assert!(look.decide().effects.is_empty());
     (look.now, look.expiration) = (5, Some(60));
     look.run(1, &[]);
     assert_eq!(deeds(&look.decide()), ["write Cutting", "cut snap"]);
@@ -50,11 +59,7 @@ fn a_hook_that_fails_fails_the_snapshot_and_everything_is_thawed() {
     assert_eq!(trouble.reason, "HookFailed");
     assert_eq!(trouble.message, "hook `fs`: pod `db-0`, container `main`: exit code 1");
     assert_eq!(look.status().hooks[1].message.as_deref(), Some("pod `db-0`, container `main`: exit code 1"));
-    let mut look = look;
-    while !look.phase().is_terminal() {
-        look.thaw_asked();
-        look = look.done();
-    }
+    let look = look.thawed();
     assert_eq!(look.outcome(), (Phase::Failed, None, "HookFailed".to_owned()));
     assert_eq!(said(&look.status(), condition::FAILED), "True HookFailed");
     assert_eq!(said(&look.status(), condition::COMPLETE), "nothing");
@@ -95,6 +100,26 @@ fn a_hook_that_is_refused_fails_the_snapshot() {
 }
 
 #[test]
+fn a_hook_that_the_api_server_refuses_to_create_fails_the_snapshot_and_what_is_frozen_is_thawed() {
+    let mut look = Look::at_freezing(json!({}));
+    look.freeze_last();
+    let mut look = look.done();
+    look.hooks.pop();
+    look.refused = Some("exceeded quota".to_owned());
+    assert_eq!(deeds(&look.decide()), ["write Thawing", "thaw"]);
+    let look = look.done();
+    assert_eq!(look.outcome(), (Phase::Thawing, None, "HookFailed".to_owned()));
+    assert_eq!(look.status().trouble.expect("it failed").message, "exceeded quota");
+    // The refusal speaks of the hook, not of the cut that is made all the same.
+    let mut look = Look::at_freezing(json!({"onHookFailure": "CrashConsistent"}));
+    (look.hooks, look.refused) = (vec![], Some("exceeded quota".to_owned()));
+    assert_eq!(deeds(&look.decide()), ["write Cutting", "cut snap"]);
+    let mut look = look.done();
+    look.snapshots[0].cut = true;
+    assert_eq!(look.done().done().outcome(), (Phase::Complete, Some(Consistency::Crash), "HookFailed".to_owned()));
+}
+
+#[test]
 fn a_hook_that_a_person_deletes_is_not_made_again() {
     let mut look = Look::at_freezing(json!({}));
     look.freeze_last();
@@ -131,6 +156,41 @@ fn a_freeze_that_takes_too_long_is_given_up() {
     let mut look = Look::at_freezing(json!({"freezeTimeoutSeconds": 20, "onHookFailure": "CrashConsistent"}));
     look.now = 21;
     assert_eq!(deeds(&look.decide()), ["write Cutting", "cut snap"]);
+}
+
+#[test]
+fn a_freeze_that_nobody_ever_tells_the_end_of_is_given_up_when_its_actions_have_had_their_time() {
+    let mut look = Look::at_freezing(json!({}));
+    look.expiration = None;
+    // Somebody has claimed it, and is never heard of again.
+    look.play(0);
+    let name = look.hooks[0].name_any();
+    let child = look.notifications.iter_mut().find(|child| child.name_any().starts_with(&name));
+    children::claim(child.expect("it is made"), ME, look.now);
+    look.play(0);
+    // One minute for all, one to begin, ten seconds of its own.
+    assert_eq!(look.decide().again, Some(at(1 + 60 + 60 + 10)));
+    look.now = 131;
+    let look = look.done();
+    assert_eq!(look.outcome(), (Phase::Thawing, None, "FreezeTimedOut".to_owned()));
+    // It stays owed, and a person reads what to do.
+    let look = look.done();
+    assert_eq!(look.phase(), Phase::Thawing);
+    let thawed = look.status().conditions.into_iter().find(|one| one.type_ == "Thawed").expect("it is said");
+    assert_eq!((thawed.status.as_str(), thawed.reason.as_str()), ("False", "Thawing"));
+    assert!(thawed.message.contains("boathook thaw snap --force"), "{}", thawed.message);
+}
+
+#[test]
+fn each_hook_has_its_own_time_and_a_notifier_more_than_anybody_freezes_for() {
+    let mut look = Look::at_freezing(json!({}));
+    look.freeze_last();
+    let mut look = look.done();
+    look.play(1);
+    assert_eq!(look.decide().again, Some(at(1 + 60 + 2 * (60 + 10))));
+    let recorded = look.hooks[1].status.as_mut().and_then(|status| status.recorded.as_mut()).expect("it is accepted");
+    recorded.pre_action = serde_json::from_value(json!({"notifier": "freeze"})).expect("it is an action");
+    assert_eq!(look.decide().again, Some(at(1 + 60 + 60 + 10 + 60 + 600)));
 }
 
 #[test]

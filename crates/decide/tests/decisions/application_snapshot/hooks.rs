@@ -41,6 +41,7 @@ impl Look {
             pods,
             author_checked: true,
             children,
+            refused: None,
             now: self.now,
         };
         let look = look.done();

@@ -24,6 +24,9 @@ use serde_json::{Value, json};
 
 use crate::execution_hook::{ME, at};
 
+/// More than this, and it comes to no end.
+const MOST_LOOKS: usize = 20;
+
 /// One look at a snapshot, and the world around it.
 struct Look {
     object: ApplicationSnapshot,
@@ -38,6 +41,10 @@ struct Look {
     others: Vec<ApplicationSnapshot>,
     /// The PodNotifications of the hooks.
     notifications: Vec<PodNotification>,
+    /// Others, of the same pods.
+    beside: Vec<PodNotification>,
+    /// There are more than were looked at.
+    and_more: bool,
     /// The containers that run: UID of the pod, name, ID.
     containers: Vec<(String, String, String)>,
     /// How long the hooks hold at the longest.
@@ -87,6 +94,8 @@ impl Look {
             hooks: vec![],
             others: vec![],
             notifications: vec![],
+            beside: vec![],
+            and_more: false,
             containers: vec![("uid-0".to_owned(), "main".to_owned(), "containerd://main".to_owned())],
             expiration: Some(30),
             now: 1,
@@ -100,12 +109,10 @@ impl Look {
 
     /// Everything is frozen at second 6, and the snapshots are made.
     fn at_cutting(fields: Value) -> Self {
-        let mut look = Self::at_freezing(fields);
-        while look.phase() == Phase::Freezing {
+        let look = Self::at_freezing(fields).until(Phase::Cutting, |look| {
             look.now += 1;
             look.freeze_last();
-            look = look.done();
-        }
+        });
         assert_eq!(look.phase(), Phase::Cutting);
         look
     }
@@ -127,13 +134,27 @@ impl Look {
 
     /// The same, thawed and said.
     fn at_end(fields: Value) -> Self {
-        let mut look = Self::at_thawing(fields);
-        while !look.phase().is_terminal() {
+        Self::at_thawing(fields).until(Phase::Complete, |look| {
             look.now += 1;
             look.thaw_asked();
-            look = look.done();
+        })
+    }
+
+    /// Thawed hook after hook, until it is over.
+    fn thawed(self) -> Self {
+        self.until(Phase::Complete, Self::thaw_asked)
+    }
+
+    /// The first look at it in this phase or a later one, after this happens before each.
+    fn until(mut self, phase: Phase, mut happens: impl FnMut(&mut Self)) -> Self {
+        for _ in 0..MOST_LOOKS {
+            if self.phase() >= phase {
+                return self;
+            }
+            happens(&mut self);
+            self = self.done();
         }
-        look
+        panic!("it does not come to {phase:?}: {:#?}", self.object);
     }
 
     fn decide(&self) -> Decision {
@@ -143,11 +164,13 @@ impl Look {
             missing_templates: self.missing_templates.clone(),
             before: self.before.clone(),
         });
-        let cut = |name: &String| self.snapshots.iter().any(|one| one.name == *name && one.ours && one.cut);
+        // Whether it is the one that is meant, is for the decision to say.
+        let cut = |name: &String| self.snapshots.iter().any(|one| one.name == *name && one.cut);
         let all_cut = status.snapshots.iter().all(|record| cut(&record.volume_snapshot_name));
         let is_to_be_judged = status.phase == Phase::Cutting && all_cut && status.consistency.is_none();
         let at_the_cut = is_to_be_judged.then(|| AtTheCut {
-            notifications: self.notifications.clone(),
+            notifications: self.notifications.iter().chain(&self.beside).cloned().collect(),
+            and_more: self.and_more,
             containers: self.containers.clone(),
             claims: self.claims.clone(),
         });
@@ -171,7 +194,7 @@ impl Look {
             match effect {
                 Effect::AddFinalizer => self.object.finalizers_mut().push(THAW_FINALIZER.to_owned()),
                 Effect::RemoveFinalizer => self.object.finalizers_mut().clear(),
-                Effect::WriteStatus(status) => self.object.status = Some(*status),
+                Effect::WriteStatus(status) => (self.object.status, self.refused) = (Some(*status), None),
                 Effect::Follow(first) => self.others = vec![*first],
                 Effect::CreateHook(hook) => self.made(*hook),
                 Effect::ThawHook(name) => self.hook_mut(&name).spec.thaw_requested = true,
@@ -183,6 +206,7 @@ impl Look {
                     let marked = self.snapshots.iter_mut().find(|one| one.name == name).expect("it is there");
                     marked.consistency = Some(consistency.as_str().to_owned());
                 }
+                Effect::Delete => self.object.metadata.deletion_timestamp = Some(Time(at(self.now))),
             }
         }
         self
@@ -224,6 +248,7 @@ fn deeds(decision: &Decision) -> Vec<String> {
         Effect::DeleteSnapshot { name, .. } => format!("delete {name}"),
         Effect::SetOwner(owner) => format!("belong to {}", owner.name),
         Effect::MarkSnapshot { name, consistency, .. } => format!("mark {name} {consistency:?}"),
+        Effect::Delete => "delete".to_owned(),
     };
     decision.effects.iter().map(deed).collect()
 }

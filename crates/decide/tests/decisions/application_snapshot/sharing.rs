@@ -2,29 +2,31 @@
 
 use boathook_api::{
     ApplicationSnapshot,
-    application_snapshot::{Consistency, Phase, SnapshotReference},
+    application_snapshot::{Consistency, Phase, SnapshotReference, Trouble},
 };
 use boathook_decide::application_snapshot::Decision;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::{Look, claim, deeds, user};
+use super::{Look, claim, deeds, said, user};
 
 /// The first one, at its freeze.
 fn first() -> Look {
     let mut look = Look::with(json!({}));
     (look.object.metadata.name, look.object.metadata.uid) = (Some("first".to_owned()), Some("first-uid".to_owned()));
+    // So that the freeze ends only where that is what is asked.
+    look.expiration = None;
     look.done()
 }
 
 /// The first one, frozen.
 fn first_frozen() -> Look {
-    let mut look = first();
-    while look.phase() == Phase::Freezing {
-        look.freeze_last();
-        look = look.done();
-    }
-    look
+    first().until(Phase::Cutting, Look::freeze_last)
+}
+
+/// What went wrong, though it goes on.
+fn trouble() -> Trouble {
+    Trouble { reason: "SessionLost".to_owned(), message: "the session ended".to_owned() }
 }
 
 /// A new one of the same claim.
@@ -89,8 +91,10 @@ fn nobody_follows_one_that_does_something_else_or_is_on_its_way_back() {
     judged.object.status.as_mut().expect("it is frozen").consistency = Some(Consistency::Application);
     let mut thawing = first_frozen();
     thawing.is_cut();
+    let mut troubled = first_frozen();
+    troubled.object.status.as_mut().expect("it is frozen").trouble = Some(trouble());
     let (_, follower) = both(json!({}));
-    for first in [first_frozen().deleted(), judged, thawing.done(), follower] {
+    for first in [first_frozen().deleted(), judged, thawing.done(), troubled, follower] {
         assert_eq!(deeds(&second(&first, json!({})).decide()), ["write Pending"]);
     }
 }
@@ -117,7 +121,7 @@ fn one_that_could_not_be_made_follows_nobody() {
 fn it_freezes_nothing_itself_and_is_cut_when_the_first_one_is_frozen() {
     let first = first();
     let look = second(&first, json!({})).done();
-    assert_eq!(look.decide(), Decision::default());
+    assert!(look.decide().effects.is_empty());
     let mut look = look;
     look.sees(&first_frozen());
     assert_eq!(deeds(&look.decide()), ["write Cutting", "cut snap"]);
@@ -165,13 +169,36 @@ fn the_first_one_waits_for_nobody_who_cannot_be_called_consistent_any_more() {
         own.deletion_timestamp.clone_from(&own.creation_timestamp);
     };
     let restarted: fn(&mut Look) = |first| first.containers.clear();
-    for change in [gone, another, deleted, failed, late, itself, restarted] {
+    let troubled: fn(&mut Look) =
+        |first| first.others[0].status.as_mut().expect("it follows").trouble = Some(trouble());
+    for change in [gone, another, deleted, failed, late, itself, restarted, troubled] {
         let (mut first, _) = both(json!({}));
-        first.expiration = None;
         first.is_cut();
         change(&mut first);
         assert_eq!(deeds(&first.decide()), ["write Thawing", "thaw"]);
     }
+}
+
+#[test]
+fn the_first_one_waits_for_nobody_when_something_is_not_frozen_any_more() {
+    let (mut first, _) = both(json!({}));
+    first.is_cut();
+    let mut first = first.done();
+    assert_eq!(deeds(&first.decide()), [""; 0]);
+    first.hooks[1].metadata.deletion_timestamp.clone_from(&first.object.metadata.creation_timestamp);
+    assert_eq!(deeds(&first.decide()), ["write Thawing", "thaw"]);
+}
+
+#[test]
+fn a_session_of_the_first_one_that_was_lost_before_the_cut_makes_a_crash_of_its_followers_too() {
+    let (first, mut second) = both(json!({}));
+    second.is_cut();
+    let mut second = second.done();
+    assert_eq!(second.outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
+    second.sees(&first);
+    let theirs = second.others[0].status.as_mut().expect("it is over");
+    (theirs.phase, theirs.trouble) = (Phase::Complete, Some(trouble()));
+    assert_eq!(second.done().outcome(), (Phase::Complete, Some(Consistency::Crash), "SessionLost".to_owned()));
 }
 
 #[test]
@@ -224,21 +251,38 @@ fn why_the_first_one_failed_is_said_of_its_followers() {
 }
 
 #[test]
+fn what_made_a_crash_of_the_first_one_is_why_its_followers_fail() {
+    for reason in ["ContainerRestarted", "NewPod", "ControllerChanged", "ThawedByAnother", "ClaimNotFound"] {
+        let (mut first, mut second) = both(json!({}));
+        let theirs = first.object.status.as_mut().expect("it is frozen");
+        (theirs.phase, theirs.consistency) = (Phase::Complete, Some(Consistency::Crash));
+        theirs.trouble = Some(Trouble { reason: reason.to_owned(), message: "so it was".to_owned() });
+        second.sees(&first);
+        let second = second.done().done();
+        assert_eq!(said(&second.status(), "Failed"), format!("True {reason}"));
+    }
+}
+
+#[test]
 fn it_is_over_when_the_first_one_is_and_leaves_the_hooks_alone() {
     let (mut first, mut second) = both(json!({}));
     first.is_cut();
     second.is_cut();
     let mut second = second.done();
     first.others = vec![second.object.clone()];
-    let mut first = first.done();
-    while !first.phase().is_terminal() {
-        second.sees(&first);
+    let mut thawed = vec![];
+    let first = first.done().until(Phase::Complete, |first| {
+        second.sees(first);
         assert_eq!(deeds(&second.decide()), [""; 0]);
         first.thaw_asked();
-        first = first.done();
-    }
+        thawed.clone_from(&first.hooks);
+    });
     second.sees(&first);
-    assert_eq!(deeds(&second.decide()), ["mark snap Application", "write Complete", "let go"]);
+    // The hooks are there still, or gone: they are not its own.
+    for hooks in [thawed, vec![]] {
+        second.hooks = hooks;
+        assert_eq!(deeds(&second.decide()), ["mark snap Application", "write Complete", "let go"]);
+    }
     let mut second = second.done();
     assert_eq!(second.status().hooks, first.status().hooks);
     assert!(second.status().freeze_window.is_some_and(|window| window.duration.is_some()));

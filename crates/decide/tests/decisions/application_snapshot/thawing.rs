@@ -49,12 +49,14 @@ fn a_post_action_that_fails_does_not_keep_the_next_hook_frozen() {
     assert_eq!(look.outcome(), (Phase::Complete, Some(Consistency::Application), String::new()));
     assert_eq!(said(&look.status(), condition::THAWED), "False PostActionFailed");
     assert_eq!(look.hooks.len(), 1, "the one that failed stays for a person to read");
+    assert!(look.status().freeze_window.is_some_and(|window| window.duration.is_none()), "something is frozen still");
     assert_eq!(look.decide(), Decision::default());
     // It succeeds later.
     look.thaw_asked();
     assert_eq!(deeds(&look.decide()), ["write Complete", "delete hook"]);
     let look = look.done();
     assert_eq!(said(&look.status(), condition::THAWED), "True Thawed");
+    assert!(look.status().freeze_window.is_some_and(|window| window.duration.is_some()));
     assert_eq!(look.outcome(), (Phase::Complete, Some(Consistency::Application), String::new()));
 }
 
@@ -117,6 +119,8 @@ fn a_mark_that_was_lost_or_is_wrong_is_written_again() {
     for wrong in [None, Some("Crash".to_owned())] {
         look.snapshots[0].consistency = wrong;
         assert_eq!(deeds(&look.decide()), ["mark snap Application"]);
+        let [Effect::MarkSnapshot { uid, .. }] = &look.decide().effects[..] else { panic!("it is marked") };
+        assert_eq!(uid, "snap-uid", "and no other one of its name");
     }
     look.snapshots[0].deleted = true;
     assert_eq!(look.decide(), Decision::default());
@@ -124,11 +128,7 @@ fn a_mark_that_was_lost_or_is_wrong_is_written_again() {
 
 #[test]
 fn what_is_deleted_while_it_thaws_or_afterwards_keeps_its_snapshots_and_goes() {
-    let mut look = Look::at_thawing(json!({})).deleted();
-    while !look.phase().is_terminal() {
-        look.thaw_asked();
-        look = look.done();
-    }
+    let look = Look::at_thawing(json!({})).deleted().thawed();
     assert_eq!(look.snapshots[0].consistency.as_deref(), Some("Application"));
     assert!(look.object.finalizers().is_empty());
     let mut look = Look::at_end(json!({})).deleted();

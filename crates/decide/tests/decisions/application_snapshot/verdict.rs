@@ -1,6 +1,7 @@
 //! Whether it is application-consistent: only when that is known to be true.
 
 use boathook_api::{
+    PodNotification,
     application_snapshot::{Consistency, Phase},
     pod_notification::Executor,
     words::condition,
@@ -65,6 +66,31 @@ fn a_new_pod_makes_it_a_crash() {
 }
 
 #[test]
+fn a_container_that_nobody_knows_makes_it_a_crash() {
+    let mut look = Look::at_cut(json!({}));
+    for hook in &mut look.hooks {
+        let records = &mut hook.status.as_mut().expect("it is frozen").container_execution_hook_statuses;
+        records.iter_mut().for_each(|record| record.container_id = None);
+    }
+    look.containers.clear();
+    assert_crash(look, "ContainerRestarted");
+}
+
+#[test]
+fn what_was_frozen_only_after_the_cut_was_begun_without_it_is_a_crash() {
+    let hooks = json!([{"executionHookTemplateName": "app"}]);
+    let without_patience =
+        json!({"onHookFailure": "CrashConsistent", "freezeTimeoutSeconds": 5, "executionHookInfos": hooks});
+    let mut look = Look::at_freezing(without_patience);
+    look.now = 10;
+    let mut look = look.done();
+    assert_eq!(look.phase(), Phase::Cutting);
+    look.freeze_last();
+    look.snapshots[0].cut = true;
+    assert_crash(look, "FreezeTimedOut");
+}
+
+#[test]
 fn a_claim_that_is_gone_makes_it_a_crash() {
     let mut look = Look::at_cut(json!({}));
     look.claims.clear();
@@ -90,9 +116,59 @@ fn what_was_thawed_before_the_cut_was_seen_makes_it_a_crash() {
     look.hooks.remove(0);
     assert_crash(look, "HookFailed");
     let mut look = Look::at_cut(json!({}));
+    look.hooks[0].status.as_mut().expect("it is frozen").conditions.clear();
+    assert_crash(look, "HookFailed");
+    let mut look = Look::at_cut(json!({}));
     look.hooks[0].spec.thaw_requested = true;
     look.play(0);
     assert_crash(look, "HookFailed");
+}
+
+#[test]
+fn what_somebody_else_thawed_in_the_same_container_makes_it_a_crash() {
+    // Another hook froze it before, at second 0, or later, at 7; all is cut at 8.
+    let beside = |claimed: i64, change: fn(&mut PodNotification)| {
+        let mut look = Look::at_cut(json!({}));
+        let mut other = look.notifications[0].clone();
+        (other.metadata.name, other.metadata.owner_references) = (Some("other".to_owned()), None);
+        other.status.as_mut().expect("it is frozen").pod_uid = Some("uid-0".to_owned());
+        children::claim(&mut other, ME, claimed);
+        children::end(&mut other, claimed, &[]);
+        change(&mut other);
+        // What is this snapshot's own is not somebody else's.
+        look.beside = vec![other];
+        look
+    };
+    for claimed in [0, 7] {
+        assert_crash(beside(claimed, |other| children::undo(other, [7, 8], true)), "ThawedByAnother");
+        assert_crash(beside(claimed, |other| children::undo(other, [7, 8], false)), "ThawedByAnother");
+        assert_crash(beside(claimed, |other| other.spec.undo_requested = true), "ThawedByAnother");
+    }
+    assert_crash(beside(-30, |_| ()), "ThawedByAnother");
+    let harmless: [fn(&mut PodNotification); 5] = [
+        |_| (),
+        |other| children::undo(other, [0, 1], true),
+        |other| (other.spec.undo, other.spec.undo_requested) = (None, true),
+        |other| {
+            other.spec.undo_requested = true;
+            other.status.as_mut().expect("it is frozen").containers[0].name = "side".to_owned();
+        },
+        |other| {
+            other.spec.undo_requested = true;
+            other.status.as_mut().expect("it is frozen").pod_uid = Some("uid-1".to_owned());
+        },
+    ];
+    for change in harmless {
+        let look = beside(0, change).done();
+        assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
+    }
+}
+
+#[test]
+fn more_neighbours_than_are_looked_at_make_it_a_crash() {
+    let mut look = Look::at_cut(json!({}));
+    look.and_more = true;
+    assert_crash(look, "ThawedByAnother");
 }
 
 #[test]
@@ -136,6 +212,13 @@ fn what_another_controller_froze_for_a_time_makes_it_a_crash_but_not_what_an_age
     another(&mut look);
     look.notifications[0].status.as_mut().expect("it is frozen").executor = Some(Executor::Agent);
     assert_eq!(look.done().outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
+    // But whether a hook's time was over, only who accepted it can tell.
+    let mut look = Look::at_cut(json!({}));
+    for child in &mut look.notifications {
+        child.status.as_mut().expect("it is frozen").executor = Some(Executor::Agent);
+    }
+    look.hooks[0].status.as_mut().expect("it is frozen").accepted_by = Some("another".to_owned());
+    assert_crash(look, "ControllerChanged");
 }
 
 #[test]

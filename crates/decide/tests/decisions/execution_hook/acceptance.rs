@@ -70,6 +70,11 @@ fn what_cannot_be_run_is_refused_with_what_to_write() {
             "pod `db-0` has no container `mian` (it has `main`, `side`)",
         ),
         (
+            Look::with(json!({"postAction": {"exec": {"command": ["thaw"], "hold": true}}})),
+            "Invalid",
+            "postAction: exec.hold: only a preAction's session can be held",
+        ),
+        (
             Look::with(json!({"preAction": {"exec": {"command": []}}})),
             "Invalid",
             "preAction: exec.command: names no program",
@@ -105,8 +110,14 @@ fn what_cannot_be_run_is_refused_with_what_to_write() {
     assert_refused(wrong, "Invalid", "pod `db-1` declares notifiers wrongly: line 1: nonsense");
     let mut unchecked = Look::with(json!({}));
     unchecked.author_checked = false;
-    let text = "its actions were written before Boathook's webhooks were there, so nobody has checked whether their \
-                author may run them: write them again";
+    let text = "it was created before Boathook's webhooks were there, so nobody has checked whether the author of its \
+                actions may run them: delete it and create it again";
+    assert_refused(unchecked, "Refused", text);
+    let mut unchecked = Look::at_new(json!({"executionHookTemplateName": "mysql", "podSelector": {}}));
+    unchecked.template = Some(template(json!({"preAction": {"exec": {"command": ["freeze"]}}})));
+    unchecked.author_checked = false;
+    let text = "ExecutionHookTemplate `mysql` was created before Boathook's webhooks were there, so nobody has checked \
+                whether the author of its actions may run them: delete ExecutionHookTemplate `mysql` and create it again";
     assert_refused(unchecked, "Refused", text);
 }
 
@@ -151,6 +162,15 @@ fn without_a_post_action_a_child_has_no_undo_and_nothing_holds_it() {
     let look = Look::with(json!({"postAction": null, "expirationSeconds": null})).done();
     assert!(look.children[0].spec.undo.is_none() && look.children[0].finalizers().is_empty());
     assert_eq!(said(&look.status(), condition::NO_EXPIRY), "nothing", "there is nothing to forget");
+}
+
+#[test]
+fn without_a_post_action_a_session_that_is_held_is_released_all_the_same() {
+    let held = json!({"preAction": {"exec": {"command": ["freeze"], "hold": true}}, "postAction": null});
+    let child = Look::with(held).done().children.remove(0);
+    assert_eq!(child.finalizers(), ["boathook.dev/undo"]);
+    let undo = child.spec.undo.expect("something must release it");
+    assert_eq!((undo.notifier, undo.action, undo.after_seconds), (None, None, Some(30)));
 }
 
 #[test]

@@ -113,6 +113,11 @@ impl Look {
         say(&mut self.children[child], condition::UNDONE, truth, reason, "for this reason");
     }
 
+    /// What its executor says of a session.
+    pub(crate) fn say_held(&mut self, child: usize, truth: &str, reason: &str) {
+        say(&mut self.children[child], condition::HELD, truth, reason, "");
+    }
+
     pub(crate) fn lose_session(&mut self, child: usize) {
         lose_session(&mut self.children[child]);
     }

@@ -3,7 +3,7 @@
 use boathook_api::words::condition;
 use boathook_decide::{
     Gravity,
-    execution_hook::{Decision, is_held},
+    execution_hook::{Decision, is_freezing, is_held},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
@@ -96,6 +96,26 @@ fn a_child_that_is_missing_is_made_but_not_from_what_may_be_an_old_version() {
 }
 
 #[test]
+fn a_child_that_the_api_server_refuses_to_create_takes_everything_back() {
+    let mut look = Look::at_freezing();
+    look.succeed(0, [2, 3]);
+    look.children.pop();
+    look.refused = Some("exceeded quota".to_owned());
+    look.now = 4;
+    assert_eq!(deeds(&look.decide()), ["thaw", "write"]);
+    let status = written(&look.decide());
+    assert_eq!(said(&status, condition::FROZEN), "False PreActionFailed");
+    assert_eq!(
+        (message(&status, condition::FROZEN).as_str(), status.pre_action_succeed),
+        ("exceeded quota", Some(false))
+    );
+    let mut look = look.done();
+    look.refused = None;
+    look.undo(0, [4, 5], true);
+    assert_eq!(deeds(&look.decide()), ["write", "let go"], "and the other one is not made any more");
+}
+
+#[test]
 fn a_child_that_a_person_deletes_takes_everything_back() {
     let mut look = Look::at_frozen();
     look.children[0].metadata.deletion_timestamp = Some(Time(at(6)));
@@ -137,6 +157,36 @@ fn a_lost_session_takes_everything_back() {
 }
 
 #[test]
+fn a_session_that_is_open_is_frozen_and_one_that_was_released_was_not_lost() {
+    let mut look = Look::at_frozen();
+    look.say_held(1, "True", "SessionOpen");
+    assert_eq!(look.decide().effects, []);
+    assert_eq!(is_held(&look.children[1]), Ok(()));
+    let mut look = look.requested().done();
+    look.say_held(1, "False", "Released");
+    assert_eq!(look.decide(), Decision::default());
+}
+
+#[test]
+fn what_went_wrong_is_said_in_so_many_words_that_many_containers_fit_into_one_object() {
+    let mut look = Look::at_freezing();
+    look.fail(0, [2, 3]);
+    let status = look.children[0].status.as_mut().expect("it has failed");
+    status.containers[0].error.as_mut().expect("it says why").message = "é".repeat(5_000);
+    let said = written(&look.decide()).container_execution_hook_statuses.remove(0).pre_action_status;
+    assert_eq!(said.and_then(|said| said.error).map(|error| error.message), Some("é".repeat(1_024)));
+}
+
+#[test]
+fn what_is_asked_before_anything_runs_is_whether_it_still_freezes() {
+    assert!(!is_freezing(&Look::with(json!({})).object), "nobody has accepted it");
+    assert!(is_freezing(&Look::at_freezing().object));
+    assert!(!is_freezing(&Look::at_freezing().requested().object));
+    assert!(!is_freezing(&Look::at_freezing().deleted().object));
+    assert!(!is_freezing(&Look::at_frozen().object), "everything has run");
+}
+
+#[test]
 fn a_session_that_is_said_to_be_lost_after_the_thaw_was_asked_for_was_lost_all_the_same() {
     let mut look = Look::at_frozen();
     look.object.spec.thaw_requested = true;
@@ -163,4 +213,5 @@ fn what_is_held_is_what_succeeded_and_was_not_taken_back() {
     assert_eq!(with(&|look| look.undo(0, [5, 6], true)), thawed);
     assert_eq!(with(&|look| look.undo(0, [5, 6], false)), thawed);
     assert_eq!(with(&|look| look.close(0, "Unknown", "ThawUnconfirmed")), thawed);
+    assert_eq!(with(&|look| look.close(0, "True", "PodGone")), thawed);
 }

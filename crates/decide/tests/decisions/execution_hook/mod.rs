@@ -30,6 +30,7 @@ pub(crate) struct Look {
     pub(crate) pods: Vec<Pod>,
     pub(crate) author_checked: bool,
     pub(crate) children: Vec<PodNotification>,
+    pub(crate) refused: Option<String>,
     /// Seconds since the hook was created.
     pub(crate) now: i64,
 }
@@ -72,6 +73,7 @@ impl Look {
             pods: vec![pod(0), pod(1), pod(2)],
             author_checked: true,
             children: vec![],
+            refused: None,
             now: 1,
         }
     }
@@ -120,9 +122,9 @@ impl Look {
             pods: self.pods.clone(),
             author_checked: self.author_checked,
         });
-        let children = self.children.clone();
+        let (children, refused) = (self.children.clone(), self.refused.clone());
         let (object, leadership) = (&self.object, self.leadership);
-        decide(&Observed { object, identity: ME, leadership, surroundings, children }, at(self.now))
+        decide(&Observed { object, identity: ME, leadership, surroundings, children, refused }, at(self.now))
     }
 
     /// The next look, after everything that is decided here was done.

@@ -217,12 +217,29 @@ fn a_thaw_that_nobody_can_confirm_is_said_loudly_also_when_the_object_goes() {
 }
 
 #[test]
+fn a_thaw_that_nobody_could_confirm_is_not_called_one_when_the_child_is_gone() {
+    let mut look = Look::at_thawing();
+    look.undo(1, [10, 12], true);
+    look.close(0, "Unknown", "ThawUnconfirmed");
+    let mut look = look.done();
+    look.children.clear();
+    assert_eq!(look.decide(), Decision::default());
+    assert!(is_settled(&look.object, look.children.into_iter()));
+}
+
+#[test]
 fn a_pod_that_is_gone_needs_no_thaw() {
     let mut look = Look::at_thawing();
     look.undo(1, [10, 12], true);
     look.close(0, "True", "PodGone");
     assert_eq!(deeds(&look.decide()), ["write", "let go"]);
     assert_eq!(written(&look.decide()).post_action_succeed, Some(true));
+    // Somebody has to let it go.
+    let finalizers = look.object.metadata.finalizers.clone();
+    let mut look = look.done();
+    assert!(is_settled(&look.object, look.children.clone().into_iter()));
+    look.object.metadata.finalizers = finalizers;
+    assert!(!is_settled(&look.object, look.children.clone().into_iter()));
 }
 
 #[test]

@@ -6,9 +6,13 @@ use jiff::SignedDuration;
 
 use super::{
     World,
-    api_server::{Failed, Fate, Write},
-    look::BACK_OFF,
-    process::{Doing, Record, Who},
+    api_server::Write,
+    process::{Doing, Record},
+};
+use crate::world::{
+    BACK_OFF,
+    process::Who,
+    request::{Failed, Fate},
     run::{Run, Running},
 };
 
@@ -31,7 +35,7 @@ impl World {
                 self.process(who).wake(now + BACK_OFF);
                 // The agent needs no API server for what it promises.
                 if who != Who::Agent {
-                    self.process(who).steady_since = now + BACK_OFF;
+                    self.process(who).memory.steady_since = now + BACK_OFF;
                 }
             }
         }
@@ -79,7 +83,7 @@ impl World {
             }
             Effect::StartUndo(work) => {
                 let containers = work.into_iter().map(|(container, _)| container).collect();
-                self.start_undo(who, target(&doing.object), containers);
+                self.start_undo(who, target(&doing.object), containers, doing.thaw_only);
                 Ok(())
             }
             Effect::ForgetRun => {
@@ -144,11 +148,11 @@ impl World {
     }
 
     /// Unless it runs already.
-    pub(crate) fn start_undo(&mut self, who: Who, pod: String, containers: Vec<String>) {
+    pub(crate) fn start_undo(&mut self, who: Who, pod: String, containers: Vec<String>, thaw_only: bool) {
         if matches!(self.process(who).memory.undo, Run::Running(_)) {
             return;
         }
-        self.check_undo(who);
+        self.check_undo(who, thaw_only);
         let reached = |container: String| {
             let place = self.pods.undo_starts(&pod, &container);
             (container, place)

@@ -5,6 +5,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 
+use crate::world::request::{Failed, Fate};
+
 /// It keeps every version that there was; nothing where the object was gone.
 pub(crate) struct ApiServer {
     versions: Vec<Option<PodNotification>>,
@@ -19,21 +21,6 @@ pub(crate) enum Write {
     Status(Box<PodNotificationStatus>),
     Delete,
 }
-
-/// What becomes of a request and its answer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Fate {
-    Answered,
-    /// It was carried out, and nobody heard of it.
-    AnswerLost,
-    NeverArrives,
-    /// It arrives after its sender has given up.
-    Late,
-}
-
-/// The sender knows only that it failed.
-#[derive(Debug)]
-pub(crate) struct Failed;
 
 impl ApiServer {
     pub(crate) fn new(object: PodNotification) -> Self {

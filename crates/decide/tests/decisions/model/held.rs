@@ -8,7 +8,8 @@ use boathook_api::{
 };
 use boathook_decide::pod_notification::Session;
 
-use super::{Follows, World, look::undo_is_closed, process::Who, run::End};
+use super::{Follows, World};
+use crate::world::{is_closed, process::Who, run::End};
 
 /// The command whose session is held.
 pub(crate) fn freeze() -> Action {
@@ -98,7 +99,7 @@ impl World {
     pub(crate) fn check_held(&self) {
         let object = self.server.last_seen();
         let status = object.status.clone().unwrap_or_default();
-        let owed = self.server.current().is_some() && !undo_is_closed(object);
+        let owed = self.server.current().is_some() && !is_closed(object);
         let open = Who::ALL.iter().filter(|who| self.has_open_session(**who)).count();
         if self.plan.holds.is_none() || !owed || status.state != State::Succeeded {
             assert_eq!(open, 0, "sessions are open that nobody will release: {object:#?}");

@@ -1,11 +1,7 @@
 //! The agent's keeper: undoes what has expired by its ledger alone, with or without an API server.
 
-use jiff::SignedDuration;
-
-use super::{World, process::Who, run::Run};
-
-/// Between two rounds of an undo that fails.
-const PAUSE: SignedDuration = SignedDuration::from_secs(1);
+use super::World;
+use crate::world::{KEEPERS_PAUSE, process::Who, run::Run};
 
 impl World {
     /// What the keeper has to do now; whether that was anything.
@@ -43,8 +39,8 @@ impl World {
         if succeeded {
             return false;
         }
-        process.memory.keeper = Some(now + PAUSE);
-        self.start_undo(Who::Agent, record.pod, record.containers);
+        process.memory.keeper = Some(now + KEEPERS_PAUSE);
+        self.start_undo(Who::Agent, record.pod, record.containers, false);
         true
     }
 }

@@ -1,19 +1,13 @@
 //! A process looks at the object and decides, as the controllers' and the agent's `observe` do.
 
-use boathook_api::{PodNotification, words::condition};
+use boathook_api::PodNotification;
 use boathook_decide::{
     Leadership,
     pod_notification::{Me, Observed, Role, SeenPod, Sessions, decide, decide_gone, needs_pod},
 };
-use jiff::SignedDuration;
 
-use super::{
-    World,
-    process::{Doing, Who},
-};
-
-/// How long it is until a failed look or write is tried again.
-pub(crate) const BACK_OFF: SignedDuration = SignedDuration::from_millis(100);
+use super::{World, process::Doing};
+use crate::world::{BACK_OFF, is_closed, process::Who};
 
 /// How well a process sees.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +31,7 @@ impl World {
         if !matches!(sight, Sight::Clear) {
             // The watch tells the rest, the room becomes free.
             self.process(who).wake(now + BACK_OFF);
-            self.process(who).steady_since = now + BACK_OFF;
+            self.process(who).memory.steady_since = now + BACK_OFF;
         }
         let Some(role) = self.role(who) else { return };
         let Some((object, version)) = self.seen_object(who, sight) else { return };
@@ -59,8 +53,9 @@ impl World {
         let sessions = Sessions { of: self.process(who).memory.sessions.clone(), closing: false };
         let observed = Observed { object: &object, me, pod, run, undo, sessions, expires, room, author_checked: true };
         let decision = if gone { decide_gone(&observed, now) } else { decide(&observed, now) };
-        let memory = &mut self.process(who).memory;
-        memory.doing = Some(Doing { object, version, effects: decision.effects.into(), again: decision.again });
+        let thaw_only = matches!(role, Role::Controller { leadership: Leadership::ThawOnly, .. });
+        let (effects, again) = (decision.effects.into(), decision.again);
+        self.process(who).memory.doing = Some(Doing { object, version, effects, again, thaw_only });
         self.finish_doing(who);
     }
 
@@ -70,13 +65,7 @@ impl World {
             return Some(Role::Agent);
         }
         let leads = self.lease == Some(who);
-        let memory = &mut self.process(who).memory;
-        memory.has_led |= leads;
-        let leadership = match (leads, memory.has_led) {
-            (true, _) => Leadership::Leader,
-            (false, true) => Leadership::ThawOnly,
-            (false, false) => return None,
-        };
+        let leadership = self.process(who).leadership(leads)?;
         Some(Role::Controller { leadership, executor: self.plan.executor, enabled: self.enabled })
     }
 
@@ -90,7 +79,7 @@ impl World {
         };
         self.process(who).memory.known = Some(version);
         let object = self.server.version(version).cloned();
-        if object.as_ref().is_some_and(undo_is_closed) {
+        if object.as_ref().is_some_and(is_closed) {
             self.process(who).ledger = None;
         }
         let memory = &mut self.process(who).memory;
@@ -102,11 +91,4 @@ impl World {
         }
         Some((memory.last.clone()?, version))
     }
-}
-
-/// Nobody owes an undo any more.
-pub(crate) fn undo_is_closed(object: &PodNotification) -> bool {
-    let mut conditions = object.status.iter().flat_map(|status| &status.conditions);
-    let undone = conditions.find(|one| one.type_ == condition::UNDONE);
-    undone.is_some_and(|undone| !["Armed", "UndoFailed"].contains(&undone.reason.as_str()))
 }

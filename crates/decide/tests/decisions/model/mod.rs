@@ -5,7 +5,7 @@
 //! must always hold. [`World::settle`] then lets the faults stop, and what was promised must come about.
 
 mod act;
-pub(crate) mod api_server;
+mod api_server;
 mod held;
 mod keeper;
 mod look;
@@ -13,8 +13,8 @@ mod pod;
 mod process;
 mod promises;
 mod properties;
-pub(crate) mod run;
 mod step;
+mod stories;
 mod time;
 
 use boathook_api::{
@@ -24,9 +24,10 @@ use boathook_api::{
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::world::process::Who;
 use api_server::ApiServer;
 use pod::{CONTAINERS, Pods};
-use process::{Process, Who};
+use process::{Memory, Process};
 
 /// What is asked for, and of whom.
 #[derive(Clone, Debug)]
@@ -102,7 +103,8 @@ impl World {
             server: ApiServer::new(object),
             pods: Pods::new(plan.declaring),
             plan,
-            processes: Who::ALL.map(|_| Process::new(now)),
+            processes: Who::ALL
+                .map(|_| Process::new(Memory { wake: Some(now), steady_since: now, ..Memory::default() })),
             lease: Some(Who::First),
             enabled: true,
             agent_is_cut_off: false,

@@ -2,6 +2,7 @@
 
 use boathook_api::Declarations;
 use boathook_decide::pod_notification as decide;
+use jiff::Timestamp;
 
 pub(crate) const NODE: &str = "node";
 pub(crate) const CONTAINERS: [&str; 3] = ["front", "back", "quiet"];
@@ -30,6 +31,8 @@ pub(crate) struct Handler {
     /// When whoever started it saw it end; nothing if that process was gone by then.
     pub(crate) ended: Option<usize>,
     pub(crate) succeeded: bool,
+    /// Nobody could end it: it does its work then.
+    pub(crate) goes_on_until: Option<Timestamp>,
 }
 
 /// One run of an undo in one container.
@@ -102,7 +105,7 @@ impl Pods {
     pub(crate) fn handler_starts(&mut self, pod: &str, container: &str) -> Option<usize> {
         let started = self.next();
         let (pod, container) = self.runs(pod).then(|| (pod.to_owned(), container.to_owned()))?;
-        self.handlers.push(Handler { pod, container, started, ended: None, succeeded: false });
+        self.handlers.push(Handler { pod, container, started, ended: None, succeeded: false, goes_on_until: None });
         Some(self.handlers.len() - 1)
     }
 
@@ -110,6 +113,21 @@ impl Pods {
         let order = self.next();
         let handler = &mut self.handlers[place];
         (handler.ended, handler.succeeded) = (Some(order), succeeded);
+    }
+
+    /// Nobody knows what became of it, and it goes on.
+    pub(crate) fn handler_goes_on(&mut self, place: usize, until: Timestamp) {
+        self.handlers[place].goes_on_until = Some(until);
+    }
+
+    /// What has gone on until now has done its work.
+    pub(crate) fn time_passes(&mut self, now: Timestamp) {
+        let order = self.next();
+        for handler in &mut self.handlers {
+            if handler.goes_on_until.take_if(|until| *until <= now).is_some() {
+                handler.ended = Some(order);
+            }
+        }
     }
 
     /// Whoever saw it end is gone, and with it the knowledge.

@@ -1,4 +1,4 @@
-//! A process of Boathook's: what it is, what it remembers, what it is about to do.
+//! What a process remembers, and what it is about to do.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,33 +6,9 @@ use boathook_api::PodNotification;
 use boathook_decide::pod_notification::{Effect, Session};
 use jiff::Timestamp;
 
-use super::{api_server::Fate, run::Run};
+use crate::world::{process, run::Run};
 
-/// Which process: two controllers, and the node's agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
-    First,
-    Second,
-    Agent,
-}
-
-impl Who {
-    pub(crate) const ALL: [Self; 3] = [Self::First, Self::Second, Self::Agent];
-}
-
-#[derive(Debug)]
-pub(crate) struct Process {
-    /// How often it was started: with this its identity is one that no other process has.
-    starts: u32,
-    pub(crate) up: bool,
-    /// It is there, and gets no time.
-    pub(crate) paused: bool,
-    /// Since when nothing has gone wrong for it.
-    pub(crate) steady_since: Timestamp,
-    pub(crate) memory: Memory,
-    /// What survives a crash: the agent's record of what it must undo.
-    pub(crate) ledger: Option<Record>,
-}
+pub(crate) type Process = process::Process<Memory, Option<Record>>;
 
 /// What a crash takes away.
 #[derive(Debug, Default)]
@@ -42,27 +18,19 @@ pub(crate) struct Memory {
     pub(crate) undo_rounds: u32,
     /// The sessions of its handlers, by container.
     pub(crate) sessions: BTreeMap<String, Session>,
-    /// It has held the lease.
-    pub(crate) has_led: bool,
+    /// Since when nothing has gone wrong for it.
+    pub(crate) steady_since: Timestamp,
     /// The newest version that it has seen or written: a watch never goes back.
     pub(crate) known: Option<usize>,
     /// The object, as it last saw or wrote it.
     pub(crate) last: Option<PodNotification>,
     pub(crate) doing: Option<Doing>,
-    /// What becomes of the next thing that it does by itself.
-    pub(crate) luck: Option<Luck>,
     /// When its keeper starts the next round of an undo that has expired.
     pub(crate) keeper: Option<Timestamp>,
     /// When to look.
     pub(crate) wake: Option<Timestamp>,
     /// The handlers that it has started, by their place in the record.
     pub(crate) handlers: Vec<usize>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Luck {
-    Fate(Fate),
-    Crash,
 }
 
 /// A decision that is being carried out.
@@ -72,6 +40,8 @@ pub(crate) struct Doing {
     pub(crate) version: usize,
     pub(crate) effects: VecDeque<Effect>,
     pub(crate) again: Option<Timestamp>,
+    /// It was made without the lease: another may have said meanwhile that the handlers' end is unknown.
+    pub(crate) thaw_only: bool,
 }
 
 /// One armed undo.
@@ -85,30 +55,8 @@ pub(crate) struct Record {
 }
 
 impl Process {
-    pub(crate) fn new(now: Timestamp) -> Self {
-        let memory = Memory { wake: Some(now), ..Memory::default() };
-        Self { starts: 0, up: true, paused: false, steady_since: now, memory, ledger: None }
-    }
-
-    pub(crate) fn identity(&self, who: Who) -> String {
-        format!("{who:?}-{}", self.starts)
-    }
-
-    /// Whether it can act at all.
-    pub(crate) fn is_awake(&self) -> bool {
-        self.up && !self.paused
-    }
-
-    /// Returns what it had in mind.
-    pub(crate) fn crash(&mut self) -> Memory {
-        self.up = false;
-        std::mem::take(&mut self.memory)
-    }
-
-    pub(crate) fn restart(&mut self, now: Timestamp) {
-        if !self.up {
-            self.starts += 1;
-            self.up = true;
+    pub(crate) fn come_back(&mut self, now: Timestamp) {
+        if self.restart() {
             if let Some(record) = self.ledger.as_mut().filter(|record| record.holds) {
                 record.expires = Some(now);
             }
@@ -118,7 +66,7 @@ impl Process {
 
     /// Something went wrong, or began anew: it looks at once, and promises count from here.
     pub(crate) fn disturbed(&mut self, now: Timestamp) {
-        self.steady_since = now;
+        self.memory.steady_since = now;
         self.wake(now);
     }
 

@@ -6,10 +6,11 @@ use boathook_api::{
     pod_notification::{Executor, PodNotificationStatus, State},
     words::{UNDO_FINALIZER, condition, reason},
 };
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
-use super::{World, held, look::undo_is_closed, process::Who, run::Run};
+use super::{World, held};
+use crate::world::{is_closed, process::Who, run::Run};
 
 /// How late an undo may start.
 const LATE: SignedDuration = SignedDuration::from_secs(1);
@@ -69,16 +70,21 @@ impl World {
     /// Handlers are about to start: a claim of this very process was written before anyone revoked.
     pub(crate) fn check_start(&mut self, who: Who, work: &[(String, Work)]) {
         let identity = self.process(who).identity(who);
-        let claim = |object: &PodNotification| {
-            let holder = object.status.as_ref().and_then(|status| status.claim.as_ref()).map(|claim| &claim.holder);
-            holder == Some(&identity)
+        let claim = |version: usize| status(self.server.version(version)?).claim;
+        // One that it never heard of is written again: the last one is what it goes by.
+        let is_written = |version: &usize| {
+            let (before, after) = (version.checked_sub(1).and_then(claim), claim(*version));
+            before != after && after.is_some_and(|claim| claim.holder == identity)
         };
-        let versions = 0..=self.server.newest();
-        let claimed = versions.filter_map(|version| self.server.version(version)).find(|object| claim(object));
+        let claimed = (0..=self.server.newest()).rev().find(is_written);
+        let claimed = claimed.and_then(|version| self.server.version(version));
         let claimed = claimed.expect("I4: a handler starts without a claim");
         assert!(!claimed.spec.undo_requested, "I4: a handler starts after it was revoked");
         assert!(claimed.metadata.deletion_timestamp.is_none(), "I4: a handler starts after its object was deleted");
         assert!(self.enabled || who == Who::Agent, "a controller starts a handler with the gate off");
+        // The agent's undo counts from here on.
+        let expired = who != Who::Agent && expiry(claimed).is_some_and(|expires| expires <= self.now);
+        assert!(!expired, "I4: a handler starts after its undo has expired");
         let recorded = status(claimed).containers;
         for (container, _) in work {
             let record = recorded.iter().find(|record| record.name == *container);
@@ -89,14 +95,14 @@ impl World {
         assert!(held || claimed.spec.undo.is_none(), "I1: a handler starts while nothing holds its object");
     }
 
-    /// An undo is about to start: somebody asked for it, its time has come, or the handler is not known to hold.
-    pub(crate) fn check_undo(&mut self, who: Who) {
+    /// An undo is about to start: somebody asked for it, its time has come, or the handler is not known to hold; or it
+    /// was decided on without the lease.
+    pub(crate) fn check_undo(&mut self, who: Who, thaw_only: bool) {
         let object = self.server.last_seen().clone();
         let now = self.now;
         let status = status(&object);
         let revoked = object.spec.undo_requested || object.metadata.deletion_timestamp.is_some();
         let gone = self.server.current().is_none();
-        let leads = who == Who::Agent || self.lease == Some(who);
         let process = self.process(who);
         let ended_badly = match &process.memory.run {
             Run::Ended { results, .. } => results.iter().any(|(_, ended)| ended.outcome.failure().is_some()),
@@ -104,10 +110,7 @@ impl World {
         };
         // Whatever was the reason for the first round: it goes on until it succeeds.
         let next_round = matches!(process.memory.undo, Run::Ended { .. });
-        let claimed = status.claim.as_ref().map(|claim| claim.time.0);
-        let after = object.spec.undo.as_ref().and_then(|undo| undo.after_seconds);
-        let expires = claimed.zip(after).map(|(claimed, after)| claimed + SignedDuration::from_secs(after.into()));
-        let expires = process.ledger.as_ref().map_or(expires, |record| record.expires);
+        let expires = process.ledger.as_ref().map_or_else(|| expiry(&object), |record| record.expires);
         let expired = expires.is_some_and(|expires| expires <= now);
         let let_go = self.is_to_be_let_go(who);
         assert!(
@@ -116,7 +119,7 @@ impl World {
                 || expired
                 || ended_badly
                 || next_round
-                || !leads
+                || thaw_only
                 || let_go
                 || status.state == State::Failed,
             "an undo starts that nobody needs: {who:?} {object:#?}"
@@ -134,18 +137,13 @@ impl World {
             },
         };
         let process = &self.processes[who as usize];
-        let status = status(object);
         let expires = match self.plan.executor {
             Executor::Agent => process.ledger.as_ref().and_then(|record| record.expires),
-            Executor::Api => {
-                let after = object.spec.undo.as_ref().and_then(|undo| undo.after_seconds);
-                let claimed = status.claim.as_ref().map(|claim| claim.time.0);
-                claimed.zip(after).map(|(claimed, after)| claimed + SignedDuration::from_secs(after.into()))
-            }
+            Executor::Api => expiry(object),
         };
         let Some(expires) = expires else { return };
-        let late = self.now > expires.max(process.steady_since) + LATE;
-        if !late || !process.is_awake() || undo_is_closed(object) {
+        let late = self.now > expires.max(process.memory.steady_since) + LATE;
+        if !late || !process.is_awake() || is_closed(object) {
             return;
         }
         for handler in self.pods.handlers.iter().filter(|handler| self.pods.runs(&handler.pod)) {
@@ -164,7 +162,7 @@ impl World {
         let gone = self.server.current().is_none();
         assert!(gone || status.state.is_terminal(), "I12: still not complete: {object:#?}");
         let held = self.server.current().is_some_and(|object| !object.finalizers().is_empty());
-        let armed = status.claim.is_some() && object.spec.undo.is_some() && !undo_is_closed(object);
+        let armed = status.claim.is_some() && object.spec.undo.is_some() && !is_closed(object);
         assert_eq!(held, armed, "I9: a finalizer is there exactly while an undo is owed: {object:#?}");
         let revoked = object.spec.undo_requested || object.metadata.deletion_timestamp.is_some();
         let expires = object.spec.undo.as_ref().is_some_and(|undo| undo.after_seconds.is_some());
@@ -192,7 +190,7 @@ impl World {
         let object = self.server.last_seen();
         let given_up =
             reasons(&status(object)).any(|reason| reason == reason::ABANDONED || reason == reason::THAW_UNCONFIRMED);
-        if object.spec.undo.is_none() || given_up {
+        if object.spec.undo.is_none() || given_up || self.abandoned {
             return;
         }
         for handler in self.pods.handlers.iter().filter(|handler| self.pods.runs(&handler.pod)) {
@@ -207,6 +205,12 @@ impl World {
 
 fn status(object: &PodNotification) -> PodNotificationStatus {
     object.status.clone().unwrap_or_default()
+}
+
+/// When its undo runs by itself, by the claim.
+pub(crate) fn expiry(object: &PodNotification) -> Option<Timestamp> {
+    let after = object.spec.undo.as_ref()?.after_seconds?;
+    Some(status(object).claim?.time.0 + SignedDuration::from_secs(after.into()))
 }
 
 fn reasons(status: &PodNotificationStatus) -> impl Iterator<Item = &str> {

@@ -31,7 +31,7 @@ fn plan() -> impl Strategy<Value = Plan> {
     })
 }
 
-fn play(plan: Plan, steps: Vec<Step>) {
+pub(crate) fn play(plan: Plan, steps: Vec<Step>) {
     let mut world = World::new(plan);
     for step in steps {
         world.step(step);

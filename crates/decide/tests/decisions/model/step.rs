@@ -5,12 +5,12 @@ use jiff::SignedDuration;
 use kube::ResourceExt;
 use proptest::prelude::*;
 
-use super::{
-    World,
-    api_server::Fate,
-    look::Sight,
+use super::{World, look::Sight};
+use crate::world::{
+    chance::{end, fate, holder, luck},
     process::{Luck, Who},
-    run::End,
+    request::Fate,
+    run::{End, Run},
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -57,9 +57,9 @@ impl World {
             Step::Look(..) | Step::Act(..) | Step::HandlersEnd(..) | Step::UndosEnd(..) => {}
             Step::Pass(tenths) => self.pass(SignedDuration::from_millis(i64::from(tenths) * 100)),
             Step::Hang(tenths) => self.hang(SignedDuration::from_millis(i64::from(tenths) * 100)),
-            Step::Luck(who, luck) => self.process(who).memory.luck = Some(luck),
+            Step::Luck(who, luck) => self.process(who).luck = Some(luck),
             Step::Crash(who) => self.crash(who),
-            Step::Restart(who) => self.process(who).restart(now),
+            Step::Restart(who) => self.process(who).come_back(now),
             Step::Pause(who) => self.process(who).paused = true,
             Step::Resume(who) => {
                 self.process(who).paused = false;
@@ -105,8 +105,13 @@ impl World {
     }
 
     pub(crate) fn crash(&mut self, who: Who) {
-        for place in self.process(who).crash().handlers {
+        let forgotten = self.process(who).crash();
+        for &place in &forgotten.handlers {
             self.pods.handler_end_is_forgotten(place);
+        }
+        if let Run::Running(running) = &forgotten.run {
+            let begun: Vec<_> = running.containers.iter().filter_map(|(_, place)| *place).collect();
+            begun.into_iter().for_each(|place| self.handler_goes_on(who, place));
         }
     }
 }
@@ -117,13 +122,12 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn calm_step() -> impl Strategy<Value = Step> {
-    let luck = prop_oneof![4 => fate().prop_map(Luck::Fate), 1 => Just(Luck::Crash)];
     prop_oneof![
         8 => (1..20_u16).prop_map(Step::Pass),
-        4 => (who(), luck).prop_map(|(who, luck)| Step::Luck(who, luck)),
+        4 => (who(), luck()).prop_map(|(who, luck)| Step::Luck(who, luck)),
         4 => (who(), [end(), end()]).prop_map(|(who, ends)| Step::HandlersEnd(who, ends)),
         4 => (who(), [end(), end()]).prop_map(|(who, ends)| Step::UndosEnd(who, ends)),
-        2 => prop_oneof![Just(None), Just(Some(Who::First)), Just(Some(Who::Second))].prop_map(Step::Lease),
+        2 => holder().prop_map(Step::Lease),
         1 => who().prop_map(Step::Pause),
         1 => who().prop_map(Step::Resume),
         3 => Just(Step::SessionEnds),
@@ -143,7 +147,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => who().prop_map(Step::Restart),
         2 => who().prop_map(Step::Pause),
         3 => who().prop_map(Step::Resume),
-        3 => prop_oneof![Just(None), Just(Some(Who::First)), Just(Some(Who::Second))].prop_map(Step::Lease),
+        3 => holder().prop_map(Step::Lease),
         2 => any::<bool>().prop_map(Step::CutAgentOff),
         2 => Just(Step::Deliver),
         2 => Just(Step::RequestUndo),
@@ -167,17 +171,4 @@ fn sight() -> impl Strategy<Value = Sight> {
         1 => Just(Sight::Blind),
         1 => Just(Sight::Crowded),
     ]
-}
-
-fn fate() -> impl Strategy<Value = Fate> {
-    prop_oneof![
-        8 => Just(Fate::Answered),
-        1 => Just(Fate::AnswerLost),
-        1 => Just(Fate::NeverArrives),
-        1 => Just(Fate::Late),
-    ]
-}
-
-fn end() -> impl Strategy<Value = End> {
-    prop_oneof![3 => Just(End::Succeeded), 2 => Just(End::Failed), 1 => Just(End::Unknown)]
 }

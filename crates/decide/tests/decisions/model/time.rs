@@ -3,17 +3,18 @@
 use boathook_api::outcome::Ended;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{
-    World,
-    api_server::Fate,
-    look::Sight,
+use super::{World, look::Sight, promises::expiry, step::Step};
+use crate::world::{
     process::{Luck, Who},
+    request::Fate,
     run::{End, Run, Running},
-    step::Step,
 };
 
 /// More than this without time passing, and they would go on for ever.
 const RESTLESS: usize = 300;
+
+/// What may still run when it is undone is undone once more so long after its end, if its undo waits for ever.
+const WITHOUT_EXPIRY: SignedDuration = SignedDuration::from_secs(30);
 
 /// Longer than anything is put off.
 const LONG: SignedDuration = SignedDuration::from_mins(30);
@@ -25,20 +26,25 @@ impl World {
             self.rest();
             self.check_expiry();
             match self.next_event().filter(|next| *next <= until) {
-                Some(next) => self.now = next.max(self.now),
+                Some(next) => self.advance(next.max(self.now)),
                 None => break,
             }
         }
-        self.now = until;
+        self.advance(until);
         self.rest();
         self.check_expiry();
     }
 
+    fn advance(&mut self, until: Timestamp) {
+        self.now = until;
+        self.pods.time_passes(until);
+    }
+
     pub(crate) fn hang(&mut self, time: SignedDuration) {
-        self.now += time;
+        self.advance(self.now + time);
         let now = self.now;
         for process in &mut self.processes {
-            process.steady_since = now;
+            process.memory.steady_since = now;
         }
         if self.process(Who::Agent).is_awake() {
             self.keep();
@@ -60,8 +66,8 @@ impl World {
         for who in Who::ALL {
             let now = self.now;
             let process = self.process(who);
-            (process.paused, process.memory.luck) = (false, None);
-            process.restart(now);
+            (process.paused, process.luck) = (false, None);
+            process.come_back(now);
             process.disturbed(now);
         }
         if self.plan.node_dies {
@@ -111,7 +117,7 @@ impl World {
             self.undos_end(who, [end; 2]);
         }
         if acts {
-            match self.process(who).memory.luck.take() {
+            match self.process(who).luck.take() {
                 None => self.act(who, Fate::Answered),
                 Some(Luck::Fate(fate)) => self.act(who, fate),
                 Some(Luck::Crash) => self.crash(who),
@@ -149,6 +155,9 @@ impl World {
                     let end = self.really(&running, *place, end);
                     if let Some(place) = *place {
                         self.pods.handler_ends(place, matches!(end, End::Succeeded));
+                        if matches!(end, End::Unknown) {
+                            self.handler_goes_on(who, place);
+                        }
                     }
                     (container.clone(), end.ended(running.started, self.now))
                 });
@@ -160,6 +169,24 @@ impl World {
         };
         let now = self.now;
         self.process(who).wake(now);
+    }
+
+    /// Through the API server nothing can be ended: it does its work at the last moment at which that is promised to be
+    /// taken back.
+    pub(crate) fn handler_goes_on(&mut self, who: Who, place: usize) {
+        let object = self.server.last_seen();
+        // Another may have said before that it has ended.
+        let completed = object.status.as_ref().and_then(|status| status.complete_time.as_ref()).map(|time| time.0);
+        let ended = completed.unwrap_or(self.now);
+        let last = match self.plan.undo {
+            Some(Some(_)) if expiry(object) > Some(ended) => expiry(object),
+            Some(_) => Some(ended + WITHOUT_EXPIRY),
+            None => None,
+        };
+        let last = last.map(|last| last - SignedDuration::from_millis(1));
+        if let Some(last) = last.filter(|last| who != Who::Agent && self.now < *last) {
+            self.pods.handler_goes_on(place, last);
+        }
     }
 
     pub(crate) fn undos_end(&mut self, who: Who, ends: [End; 2]) {

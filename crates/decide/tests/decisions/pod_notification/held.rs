@@ -248,6 +248,33 @@ fn whoever_has_lost_the_lease_or_stops_releases_what_it_holds() {
 }
 
 #[test]
+fn a_release_when_the_time_is_over_is_no_loss_though_the_lease_is_lost() {
+    let mut look = held(Executor::Api, &json!({"afterSeconds": 30}));
+    (look.role, look.now) = (THAW_ONLY, 31);
+    assert_eq!(deeds(&look.decide()), ["undo back front"]);
+}
+
+#[test]
+fn what_was_said_to_be_let_go_is_released_and_never_held_again_though_the_lease_is_back() {
+    let mut look = held(Executor::Api, &json!({}));
+    let leader = std::mem::replace(&mut look.role, THAW_ONLY);
+    let mut look = look.written();
+    look.role = leader;
+    assert_eq!(deeds(&look.decide()), ["undo back front"]);
+    (look.undo, look.sessions) = (ended([4, 5], SUCCEEDED), sessions(&Session::Released));
+    assert_eq!(says(&look.written().status()), is("False", "SessionLost"));
+}
+
+#[test]
+fn an_undo_with_an_action_that_has_no_exit_code_is_one_that_succeeded() {
+    let mut look = held(Executor::Api, &json!({"notifier": "thaw"})).requested();
+    let Progress::Ended { mut results, round } = ended([4, 5], SUCCEEDED) else { unreachable!("it has ended") };
+    results.iter_mut().for_each(|(_, ended)| ended.exit_code = None);
+    (look.undo, look.sessions) = (Progress::Ended { results, round }, sessions(&Session::Released));
+    assert_eq!(undone(&look.written().status()), "UndoSucceeded");
+}
+
+#[test]
 fn sessions_that_are_still_open_here_when_another_has_closed_the_undo_are_released() {
     let mut look = held(Executor::Api, &json!({})).claimed_by("another");
     let open = std::mem::take(&mut look.sessions);

@@ -7,7 +7,9 @@ use boathook_api::{
 };
 use boathook_decide::{
     Gravity, Leadership,
-    pod_notification::{Decision, Me, Observed, Pod, Progress, Role, SeenPod, Sessions, decide_gone, needs_pod},
+    pod_notification::{
+        Decision, Me, Observed, Pod, Progress, Role, SeenPod, Sessions, decide_gone, may_start, needs_pod,
+    },
 };
 use kube::ResourceExt;
 
@@ -46,6 +48,94 @@ fn what_was_undone_everywhere_is_closed_and_then_the_leader_lets_the_object_go()
     }
 }
 
+/// Its handlers ended like this, as far as anybody knows, and were undone at once.
+fn outlived(executor: Executor) -> Look {
+    let mut look = Look::at_ended(executor, [failed(ErrorType::HandlerTimeout), Outcome::Succeeded]);
+    if let Progress::Ended { results, .. } = &mut look.run {
+        results[0].1.process_may_remain = true;
+    }
+    let mut look = look.written();
+    (look.run, look.undo, look.now) = (Progress::Idle, ended([4, 5], SUCCEEDED), 5);
+    let mut look = look.written();
+    assert_eq!(undone(&look.status()), "UndoSucceeded");
+    (look.undo, look.role) = (Progress::Idle, controller(executor));
+    look
+}
+
+#[test]
+fn what_may_have_outlived_its_undo_is_undone_once_more_when_its_time_is_over() {
+    let mut look = outlived(Executor::Api);
+    assert_eq!(
+        look.decide(),
+        Decision { again: Some(at(31)), ..Decision::default() },
+        "and holds its object until then"
+    );
+    assert_eq!(outlived(Executor::Api).deleted().decide().again, Some(at(10)), "its pod may go meanwhile");
+    look.now = 31;
+    assert_eq!(deeds(&look.decide()), ["undo back"]);
+    look.undo = Progress::Running;
+    assert_eq!(look.decide(), Decision::default());
+    look.undo = ended([31, 32], [failed(ErrorType::HandlerFailed), Outcome::Succeeded]);
+    look.now = 32;
+    let decision = look.decide();
+    assert_eq!((deeds(&decision), decision.again, decision.reports.len()), (vec![], Some(at(33)), 1));
+    look.undo = ended([31, 32], SUCCEEDED);
+    assert_eq!(deeds(&look.decide()), ["write", "forget undo"]);
+    let mut look = look.written();
+    assert_eq!(undone(&look.status()), "UndoSucceeded");
+    look.undo = Progress::Idle;
+    assert_eq!(deeds(&look.decide()), ["let go"]);
+}
+
+#[test]
+fn what_was_undone_once_more_is_kept_for_those_who_ask_what_was_taken_back() {
+    let mut look = outlived(Executor::Api).deleted();
+    (look.undo, look.now) = (ended([31, 32], SUCCEEDED), 32);
+    let mut look = look.written();
+    look.undo = Progress::Idle;
+    assert_eq!(look.decide(), Decision { again: Some(at(37)), ..Decision::default() });
+    look.now = 632;
+    assert_eq!(deeds(&look.decide()), ["let go"]);
+    (look.now, look.pod) = (37, SeenPod::Gone { node_ready: true });
+    assert_eq!(deeds(&look.decide()), ["let go"]);
+}
+
+#[test]
+fn what_has_outlived_its_expiry_too_is_undone_once_more_soon_after_its_end() {
+    let mut look = outlived(Executor::Api);
+    look.object.spec.undo.as_mut().expect("it has one").after_seconds = Some(1);
+    assert_eq!(look.decide().again, Some(at(33)));
+}
+
+#[test]
+fn nothing_is_undone_once_more_that_an_agent_ended_or_that_is_gone_or_given_up() {
+    assert_eq!(deeds(&outlived(Executor::Agent).decide()), ["let go"]);
+    assert_eq!(deeds(&outlived(Executor::Api).abandoned().decide()), ["let go"]);
+    let mut look = outlived(Executor::Api);
+    look.pod = SeenPod::Gone { node_ready: true };
+    assert_eq!(deeds(&look.decide()), ["let go"]);
+    look.pod = SeenPod::There(Pod { over: true, ..pod() });
+    assert_eq!(deeds(&look.decide()), ["let go"]);
+}
+
+#[test]
+fn what_nobody_knows_the_end_of_may_have_outlived_its_undo() {
+    let mut look = Look::at_claimed(Executor::Api).claimed_by("another").written();
+    look.undo = ended([4, 5], SUCCEEDED);
+    let mut look = look.written();
+    look.undo = Progress::Idle;
+    assert_eq!(look.decide(), Decision { again: Some(at(31)), ..Decision::default() });
+    look.now = 31;
+    assert_eq!(deeds(&look.decide()), ["undo back front"]);
+}
+
+#[test]
+fn without_an_expiry_it_is_undone_once_more_half_a_minute_after_the_handlers_end() {
+    let mut look = outlived(Executor::Api);
+    look.object.spec.undo.as_mut().expect("it has one").after_seconds = None;
+    assert_eq!(look.decide().again, Some(at(33)));
+}
+
 #[test]
 fn an_undo_that_fails_is_told_once_and_tried_again_with_longer_and_longer_pauses() {
     let mut look = Look::at_held(Executor::Agent).requested();
@@ -69,11 +159,24 @@ fn an_undo_that_fails_is_told_once_and_tried_again_with_longer_and_longer_pauses
 
 #[test]
 fn who_asks_again_does_not_wait_for_the_next_round_nor_count_one_that_had_begun() {
-    for (asked, again) in [(8, Some(at(11))), (9, Some(at(11))), (10, None), (11, None)] {
+    for (asked, again) in [(8, Some(at(11))), (9, Some(at(11))), (10, None)] {
         let mut look = Look::at_held(Executor::Agent).requested();
         look.object.annotations_mut().insert(UNDO_NOW.to_owned(), at(asked).to_string());
         (look.undo, look.now) = (ended([9, 10], back_only()), 10);
         assert_eq!(look.decide().again, again, "asked at {asked}");
+    }
+}
+
+#[test]
+fn who_asks_with_a_clock_that_is_ahead_is_heard_at_that_time_and_rounds_keep_their_pauses_until_then() {
+    for (asked, number, again) in [(11, 7, 11), (65, 7, 65), (1_000, 7, 70), (1_000, 1, 11)] {
+        let mut look = Look::at_held(Executor::Agent).requested();
+        look.object.annotations_mut().insert(UNDO_NOW.to_owned(), at(asked).to_string());
+        (look.undo, look.now) = (ended([9, 10], back_only()), 10);
+        if let Progress::Ended { round, .. } = &mut look.undo {
+            *round = number;
+        }
+        assert_eq!(look.decide().again, Some(at(again)), "asked at {asked}, round {number}");
     }
 }
 
@@ -173,6 +276,28 @@ fn a_handler_that_returns_after_another_said_how_it_ended_is_undone_by_its_own_p
     assert_eq!(deeds(&look.decide()), ["undo front"]);
     look.undo = ended([12, 13], SUCCEEDED);
     assert_eq!(deeds(&look.decide()), ["forget undo"]);
+}
+
+#[test]
+fn nothing_starts_any_more_when_its_undo_is_due() {
+    let look = Look::at_claimed(Executor::Api);
+    assert!(may_start(&look.object, at(30)));
+    assert!(!may_start(&look.object, at(31)));
+}
+
+#[test]
+fn whoever_reads_that_it_succeeded_reads_as_well_that_it_is_being_undone() {
+    let look = Look::at_ended(Executor::Api, SUCCEEDED).requested();
+    assert_eq!(deeds(&look.decide()), ["undo back front", "write", "forget run"]);
+    let records = look.written().status().containers;
+    assert!(records.iter().all(|record| record.undo.as_ref().is_some_and(|undo| undo.start_time.is_some())));
+}
+
+#[test]
+fn an_undo_that_began_in_the_moment_of_the_handlers_end_is_followed_by_another() {
+    let mut look = Look::at_ended(Executor::Api, SUCCEEDED).requested();
+    look.undo = ended([2, 3], SUCCEEDED);
+    assert_eq!(deeds(&look.decide()), ["undo back front", "write", "forget run"]);
 }
 
 #[test]

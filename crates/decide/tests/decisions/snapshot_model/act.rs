@@ -10,11 +10,16 @@ use kube::ResourceExt;
 use super::{
     World,
     api_server::Write,
-    look::{BACK_OFF, notification},
+    look::notification,
     objects::{Change, Key, Kind, Object, Status, Volume},
-    process::{Doing, Effect, Who},
+    process::{Doing, Effect},
 };
-use crate::model::api_server::{Failed, Fate};
+use crate::world::{
+    BACK_OFF,
+    process::Who,
+    request::{Failed, Fate},
+    run::Run,
+};
 
 impl World {
     /// The next effect of what is decided about one object.
@@ -89,9 +94,11 @@ impl World {
                 let version = doing.object.meta().resource_version.clone();
                 Write::Own { key: doing.object.key(), version, owner }
             }
-            OfSnapshot::MarkSnapshot { name, consistency, hooks: _ } => {
-                Write::Change { key: (Kind::Volume, name), change: Change::Mark(consistency.as_str()) }
+            OfSnapshot::MarkSnapshot { name, uid, consistency, hooks: _ } => {
+                let change = Change::Mark { uid, consistency: consistency.as_str() };
+                Write::Change { key: (Kind::Volume, name), change }
             }
+            OfSnapshot::Delete => Write::Delete { key: doing.object.key(), uid: doing.object.meta().uid.clone() },
         };
         self.write(who, doing, write, fate)
     }
@@ -133,7 +140,7 @@ impl World {
                 Ok(())
             }
             OfNotification::ForgetRun => {
-                self.process(who).child(&object.name_any()).run = crate::model::run::Run::Idle;
+                self.process(who).child(&object.name_any()).run = Run::Idle;
                 Ok(())
             }
             OfNotification::ForgetUndo => {

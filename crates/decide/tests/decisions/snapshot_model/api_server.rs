@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 
 use super::objects::{Change, Key, Kind, Object, Status};
-use crate::model::api_server::{Failed, Fate};
+use crate::world::request::{Failed, Fate};
 
 pub(crate) type Objects = BTreeMap<Key, Rc<Object>>;
 

@@ -5,13 +5,10 @@ use boathook_decide::pod_notification::may_start;
 use jiff::SignedDuration;
 use kube::ResourceExt;
 
-use super::{
-    World,
-    pods::CONTAINER,
-    process::{Record, Who},
-};
-use crate::model::{
-    api_server::Failed,
+use super::{World, pods::CONTAINER, process::Record};
+use crate::world::{
+    process::Who,
+    request::Failed,
     run::{End, Run, Running},
 };
 

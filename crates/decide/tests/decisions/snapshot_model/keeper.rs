@@ -1,12 +1,7 @@
 //! The agent's keeper: undoes what has expired by its ledger alone, with or without an API server.
 
-use jiff::SignedDuration;
-
-use super::{World, objects::Kind, process::Who};
-use crate::model::run::Run;
-
-/// Between two rounds of an undo that fails.
-const PAUSE: SignedDuration = SignedDuration::from_secs(1);
+use super::{World, objects::Kind};
+use crate::world::{KEEPERS_PAUSE, process::Who, run::Run};
 
 impl World {
     /// What the keeper has to do now; whether that was anything.
@@ -47,7 +42,7 @@ impl World {
             }
             return false;
         }
-        process.child(name).keeper = Some(now + PAUSE);
+        process.child(name).keeper = Some(now + KEEPERS_PAUSE);
         self.start_undo(Who::Agent, name, pod);
         true
     }

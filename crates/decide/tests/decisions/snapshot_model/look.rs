@@ -2,22 +2,20 @@
 
 use std::rc::Rc;
 
-use boathook_api::{ExecutionHook, PodNotification, words::condition};
+use boathook_api::{ExecutionHook, PodNotification};
 use boathook_decide::{
     Leadership,
     execution_hook::{self, Surroundings, child_name, is_accepted, is_settled, pinned_pods},
     pod_notification::{self, Me, Role, SeenPod, Sessions, decide_gone, needs_pod},
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::{
     World,
     objects::{Key, Kind, Object},
-    process::{Child, Doing, Effect, Who},
+    process::{Child, Doing, Effect},
 };
-
-/// How long it is until a failed look or write is tried again.
-pub(crate) const BACK_OFF: SignedDuration = SignedDuration::from_millis(100);
+use crate::world::{BACK_OFF, is_closed, process::Who};
 
 /// How well a process sees: the object as it was so many revisions ago, what its watches have of others likewise, and
 /// whether it can learn of pods at all.
@@ -43,23 +41,12 @@ impl World {
             // The watch tells the rest.
             self.process(who).wake(key, now + BACK_OFF);
         }
-        match (key.0, self.leadership(who)) {
+        let leads = self.lease == Some(who);
+        match (key.0, self.process(who).leadership(leads)) {
             (Kind::Notification, leadership) => self.look_at_notification(who, leadership, &key.1, sight),
             (Kind::Hook, Some(leadership)) => self.look_at_hook(who, leadership, key, sight),
             (Kind::Snapshot, Some(leadership)) => self.look_at_snapshot(who, leadership, key, sight),
             (Kind::Hook | Kind::Snapshot | Kind::Volume, _) => {}
-        }
-    }
-
-    /// Nothing if it never led, or is no controller.
-    fn leadership(&mut self, who: Who) -> Option<Leadership> {
-        let leads = self.lease == Some(who);
-        let memory = &mut self.process(who).memory;
-        memory.has_led |= leads;
-        match (leads, memory.has_led) {
-            (true, _) => Some(Leadership::Leader),
-            (false, true) => Some(Leadership::ThawOnly),
-            (false, false) => None,
         }
     }
 
@@ -105,8 +92,14 @@ impl World {
         let children = names.iter().filter_map(|name| of_watch(name).or_else(|| live(name))).collect();
         let surroundings = (!is_accepted(hook)).then(|| self.around(hook));
         let identity = self.processes[who as usize].identity(who);
-        let observed =
-            execution_hook::Observed { object: hook, identity: &identity, leadership, surroundings, children };
+        let observed = execution_hook::Observed {
+            object: hook,
+            identity: &identity,
+            leadership,
+            surroundings,
+            children,
+            refused: None,
+        };
         let decision = execution_hook::decide(&observed, self.clock(who));
         let effects = decision.effects.into_iter().map(Effect::Hook).collect();
         self.begin(who, object, effects, decision.again);
@@ -187,11 +180,4 @@ pub(crate) fn notification(object: Option<&Rc<Object>>) -> Option<PodNotificatio
         Some(Object::Notification(object)) => Some(object.clone()),
         Some(Object::Hook(_) | Object::Snapshot(_) | Object::Volume(_)) | None => None,
     }
-}
-
-/// Nobody owes an undo any more.
-pub(crate) fn is_closed(object: &PodNotification) -> bool {
-    let mut conditions = object.status.iter().flat_map(|status| &status.conditions);
-    let undone = conditions.find(|one| one.type_ == condition::UNDONE);
-    undone.is_some_and(|undone| !["Armed", "UndoFailed"].contains(&undone.reason.as_str()))
 }

@@ -14,10 +14,11 @@ use boathook_decide::{
 
 use super::{
     World,
-    look::{BACK_OFF, Sight, notification},
+    look::{Sight, notification},
     objects::{Key, Kind, Object, Volume},
-    process::{Effect, Who},
+    process::Effect,
 };
+use crate::world::{BACK_OFF, process::Who};
 
 impl World {
     pub(crate) fn look_at_snapshot(&mut self, who: Who, leadership: Leadership, key: &Key, sight: Sight) {
@@ -56,6 +57,7 @@ impl World {
             .collect();
         let at_the_cut = is_to_be_judged.then(|| AtTheCut {
             notifications: self.server.now().values().filter_map(|object| notification(Some(object))).collect(),
+            and_more: false,
             containers: self.pods.containers(),
             claims: vec![self.pods.claim()],
         });

@@ -10,6 +10,7 @@ mod act;
 mod api_server;
 mod consistency;
 mod executor;
+mod expiry;
 mod keeper;
 mod look;
 mod look_at_snapshot;
@@ -22,18 +23,19 @@ mod properties;
 mod settled;
 mod step;
 mod storage;
+mod stories;
 mod time;
 
 use boathook_api::{ApplicationSnapshot, ExecutionHook, pod_notification::Executor};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::model::run::End;
+use crate::world::{process::Who, run::End};
 use api_server::Server;
 use objects::Object;
 use people::Templates;
 use pods::Pods;
-use process::{Process, Who};
+use process::{Memory, Process};
 use storage::Storage;
 
 /// What is asked for, and of whom.
@@ -79,8 +81,12 @@ pub(crate) struct World {
     usual: End,
     slow: bool,
     settling: bool,
+    /// When something last went wrong, or was done in another order than time has it.
+    steady_since: Timestamp,
     /// Up to which revision the promises have been checked.
     checked: usize,
+    /// How often somebody could not wait for the next round of an undo.
+    impatience: usize,
     /// Writes that changed each object, by its UID, before and after its turning point.
     writes: std::collections::BTreeMap<String, [usize; 2]>,
 }
@@ -94,13 +100,15 @@ impl World {
             pods: Pods::new(plan.pods),
             storage: Storage::default(),
             templates: Templates::new(&plan.hooks),
-            processes: Who::ALL.map(|_| Process::default()),
+            processes: Who::ALL.map(|_| Process::new(Memory::default())),
             lease: Some(Who::First),
             agent_is_cut_off: false,
             usual: End::Succeeded,
             slow: false,
             settling: false,
+            steady_since: now,
             checked: 0,
+            impatience: 0,
             writes: std::collections::BTreeMap::new(),
             plan,
         };

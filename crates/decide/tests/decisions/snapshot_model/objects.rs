@@ -51,7 +51,11 @@ pub(crate) enum Status {
 pub(crate) enum Change {
     TakeBack(TakeBack),
     Thaw,
-    Mark(&'static str),
+    /// Of this one, not of another one of its name.
+    Mark {
+        uid: String,
+        consistency: &'static str,
+    },
 }
 
 impl Object {
@@ -117,7 +121,11 @@ impl Object {
                 object.request_thaw();
             }
             (object @ Self::Hook(_), Change::Thaw) => object.request_thaw(),
-            (object @ Self::Volume(_), Change::Mark(consistency)) => object.annotate(CONSISTENCY, consistency),
+            (object @ Self::Volume(_), Change::Mark { uid, consistency }) => {
+                if object.meta().uid.as_ref() == Some(uid) {
+                    object.annotate(CONSISTENCY, consistency);
+                }
+            }
             (object, change) => panic!("{:?} cannot be changed by {change:?}", object.key()),
         }
     }

@@ -12,9 +12,9 @@ use serde_json::json;
 
 use super::{
     Wish, World,
-    look::is_closed,
     objects::{Key, Kind, Object, Volume},
 };
+use crate::world::is_closed;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Person {
@@ -77,7 +77,10 @@ impl World {
                 key.iter().for_each(|key| self.server.person_changes(key, Object::request_thaw));
             }
             Person::Abandons(which) => self.annotate(which, ABANDON_UNDO, "true"),
-            Person::CannotWait(which) => self.annotate(which, UNDO_NOW, &now.to_string()),
+            Person::CannotWait(which) => {
+                self.impatience += 1;
+                self.annotate(which, UNDO_NOW, &now.to_string());
+            }
             Person::EditsTemplates => self.templates.edits += 1,
             Person::IsStored if self.templates.admitted => self.make_theirs("theirs-uid"),
             Person::IsStored => {}

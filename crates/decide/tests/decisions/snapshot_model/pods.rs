@@ -194,6 +194,12 @@ impl Pods {
         self.get(&handler.pod).is_none() || self.undos.iter().any(taken_back)
     }
 
+    /// I2, of one handler.
+    pub(crate) fn is_being_taken_back(&self, handler: &Handler) -> bool {
+        let begun = |undo: &Undo| undo.child == handler.child && undo.started > handler.started;
+        self.get(&handler.pod).is_none() || self.undos.iter().any(begun)
+    }
+
     fn next(&mut self) -> usize {
         self.order += 1;
         self.order

@@ -1,4 +1,4 @@
-//! A process of Boathook's: what it is, what it remembers, what it is about to do.
+//! What a process remembers, and what it is about to do.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -10,37 +10,14 @@ use boathook_decide::{application_snapshot, execution_hook, pod_notification};
 use jiff::Timestamp;
 
 use super::objects::{Key, Kind, Object};
-use crate::model::{api_server::Fate, run::Run};
+use crate::world::{process, run::Run};
 
-/// Which process: two controllers, and the node's agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Who {
-    First,
-    Second,
-    Agent,
-}
-
-impl Who {
-    pub(crate) const ALL: [Self; 3] = [Self::First, Self::Second, Self::Agent];
-}
-
-#[derive(Debug)]
-pub(crate) struct Process {
-    /// How often it was started: with this its identity is one that no other process has.
-    starts: u32,
-    pub(crate) up: bool,
-    /// It is there, and gets no time.
-    pub(crate) paused: bool,
-    pub(crate) memory: Memory,
-    /// What survives a crash: the agent's record of what it must undo, by the name of the PodNotification.
-    pub(crate) ledger: BTreeMap<String, Record>,
-}
+/// Its ledger is by the name of the PodNotification.
+pub(crate) type Process = process::Process<Memory, BTreeMap<String, Record>>;
 
 /// What a crash takes away.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// It has held the lease.
-    pub(crate) has_led: bool,
     /// The newest revision of each kind that it has seen: a watch never goes back.
     pub(crate) known: BTreeMap<Kind, usize>,
     /// When to look at what.
@@ -48,8 +25,6 @@ pub(crate) struct Memory {
     pub(crate) doing: BTreeMap<Key, Doing>,
     /// What it runs, by the name of the PodNotification.
     pub(crate) children: BTreeMap<String, Child>,
-    /// What becomes of the next thing that it does by itself.
-    pub(crate) luck: Option<Luck>,
 }
 
 /// What this process runs for one PodNotification.
@@ -65,12 +40,6 @@ pub(crate) struct Child {
     pub(crate) handlers: Vec<usize>,
     /// When its keeper starts the next round of an undo that has expired.
     pub(crate) keeper: Option<Timestamp>,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Luck {
-    Fate(Fate),
-    Crash,
 }
 
 /// A decision that is being carried out.
@@ -98,35 +67,7 @@ pub(crate) struct Record {
     pub(crate) expires: Option<Timestamp>,
 }
 
-impl Default for Process {
-    fn default() -> Self {
-        Self { starts: 0, up: true, paused: false, memory: Memory::default(), ledger: BTreeMap::new() }
-    }
-}
-
 impl Process {
-    pub(crate) fn identity(&self, who: Who) -> String {
-        format!("{who:?}-{}", self.starts)
-    }
-
-    /// Whether it can act at all.
-    pub(crate) fn is_awake(&self) -> bool {
-        self.up && !self.paused
-    }
-
-    /// Returns what it had in mind.
-    pub(crate) fn crash(&mut self) -> Memory {
-        self.up = false;
-        std::mem::take(&mut self.memory)
-    }
-
-    pub(crate) fn restart(&mut self) {
-        if !self.up {
-            self.starts += 1;
-            self.up = true;
-        }
-    }
-
     pub(crate) fn wake(&mut self, key: &Key, at: Timestamp) {
         let earlier = self.memory.wake.get(key).copied();
         self.memory.wake.insert(key.clone(), earlier.map_or(at, |earlier| earlier.min(at)));

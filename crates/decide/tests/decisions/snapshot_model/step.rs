@@ -3,15 +3,13 @@
 use jiff::SignedDuration;
 use proptest::prelude::*;
 
-use super::{
-    World,
-    look::Sight,
-    objects::Kind,
-    people::Person,
+use super::{World, look::Sight, objects::Kind, people::Person, storage::Mode};
+use crate::world::{
+    chance::{end, fate, holder, luck},
     process::{Luck, Who},
-    storage::Mode,
+    request::Fate,
+    run::End,
 };
-use crate::model::{api_server::Fate, run::End};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
@@ -63,9 +61,9 @@ impl World {
             Step::Usually(end, slow) => (self.usual, self.slow) = (end, slow),
             Step::Storage(mode) => self.storage.mode = mode,
             Step::Pass(tenths) => self.pass(SignedDuration::from_millis(i64::from(tenths) * 100)),
-            Step::Luck(who, luck) => self.process(who).memory.luck = Some(luck),
+            Step::Luck(who, luck) => self.process(who).luck = Some(luck),
             Step::Crash(who) => self.crash(who),
-            Step::Restart(who) => self.process(who).restart(),
+            Step::Restart(who) => drop(self.process(who).restart()),
             Step::Pause(who) => self.process(who).paused = true,
             Step::Resume(who) => self.process(who).paused = false,
             Step::Lease(holder) => self.lease = holder,
@@ -76,6 +74,9 @@ impl World {
             Step::PodIsReplaced(which) => self.pods.replace(which),
             Step::PodComes => self.pods.come(false),
             Step::PodsStart => self.pods.start(),
+        }
+        if !matches!(step, Step::Pass(_)) {
+            self.steady_since = self.now;
         }
         self.note_changes();
         self.wake_all(now);
@@ -104,7 +105,7 @@ fn around_the_cut() -> impl Strategy<Value = Vec<Step>> {
         2 => (0..3_usize).prop_map(Step::PodRestarts),
         1 => (0..3_usize).prop_map(Step::PodIsReplaced),
         1 => prop_oneof![Just(Step::PodComes), Just(Step::PodsStart)],
-        2 => lease(),
+        2 => holder().prop_map(Step::Lease),
         1 => who().prop_map(Step::Crash),
         1 => who().prop_map(Step::Restart),
         1 => who().prop_map(Step::Pause),
@@ -128,13 +129,12 @@ fn around_the_cut() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn calm_step() -> impl Strategy<Value = Step> {
-    let luck = prop_oneof![4 => fate().prop_map(Luck::Fate), 1 => Just(Luck::Crash)];
     prop_oneof![
         12 => (1..20_u16).prop_map(Step::Pass),
-        4 => (who(), luck).prop_map(|(who, luck)| Step::Luck(who, luck)),
+        4 => (who(), luck()).prop_map(|(who, luck)| Step::Luck(who, luck)),
         2 => (end(), any::<bool>()).prop_map(|(end, slow)| Step::Usually(end, slow)),
         2 => mode().prop_map(Step::Storage),
-        1 => lease(),
+        1 => holder().prop_map(Step::Lease),
         1 => who().prop_map(Step::Pause),
         1 => who().prop_map(Step::Resume),
         1 => who().prop_map(Step::Restart),
@@ -154,7 +154,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => who().prop_map(Step::Restart),
         2 => who().prop_map(Step::Pause),
         3 => who().prop_map(Step::Resume),
-        3 => lease(),
+        3 => holder().prop_map(Step::Lease),
         2 => any::<bool>().prop_map(Step::CutAgentOff),
         2 => Just(Step::Deliver),
         6 => person().prop_map(Step::Person),
@@ -181,10 +181,6 @@ fn person() -> impl Strategy<Value = Person> {
     ]
 }
 
-fn lease() -> impl Strategy<Value = Step> {
-    prop_oneof![Just(None), Just(Some(Who::First)), Just(Some(Who::Second))].prop_map(Step::Lease)
-}
-
 fn who() -> impl Strategy<Value = Who> {
     prop_oneof![4 => Just(Who::First), 2 => Just(Who::Second), 2 => Just(Who::Agent)]
 }
@@ -196,19 +192,6 @@ fn sight() -> impl Strategy<Value = Sight> {
         4 => (ago(), ago()).prop_map(|(object, others)| Sight { object, others, blind: false }),
         1 => Just(Sight { blind: true, ..Sight::CLEAR }),
     ]
-}
-
-fn fate() -> impl Strategy<Value = Fate> {
-    prop_oneof![
-        8 => Just(Fate::Answered),
-        1 => Just(Fate::AnswerLost),
-        1 => Just(Fate::NeverArrives),
-        1 => Just(Fate::Late),
-    ]
-}
-
-fn end() -> impl Strategy<Value = End> {
-    prop_oneof![3 => Just(End::Succeeded), 2 => Just(End::Failed), 1 => Just(End::Unknown)]
 }
 
 fn mode() -> impl Strategy<Value = Mode> {

@@ -6,10 +6,11 @@ use super::{
     World,
     look::Sight,
     objects::{Key, Kind},
-    process::{Luck, Process, Who},
+    process::Process,
 };
-use crate::model::{
-    api_server::Fate,
+use crate::world::{
+    process::{Luck, Who},
+    request::Fate,
     run::{End, Run},
 };
 
@@ -17,13 +18,14 @@ use crate::model::{
 const RESTLESS: usize = 1_000;
 
 /// Longer than anything is put off.
-const LONG: SignedDuration = SignedDuration::from_mins(10);
+const LONG: SignedDuration = SignedDuration::from_hours(2);
 
 impl World {
     pub(crate) fn pass(&mut self, time: SignedDuration) {
         let until = self.now + time;
         loop {
             self.rest();
+            self.check_expiry();
             match self.next_event().filter(|next| *next <= until) {
                 Some(next) => self.now = next.max(self.now),
                 None => break,
@@ -31,11 +33,12 @@ impl World {
         }
         self.now = until;
         self.rest();
+        self.check_expiry();
     }
 
     /// The faults stop: everybody is there, and what runs ends well.
     pub(crate) fn settle(&mut self) {
-        self.settling = true;
+        (self.settling, self.steady_since) = (true, self.now);
         self.agent_is_cut_off = false;
         (self.usual, self.slow) = (End::Succeeded, false);
         self.pods.start();
@@ -47,7 +50,7 @@ impl World {
         }
         for who in Who::ALL {
             let process = self.process(who);
-            (process.paused, process.memory.luck) = (false, None);
+            (process.paused, process.luck) = (false, None);
             process.restart();
         }
         self.wake_all(self.now);
@@ -88,10 +91,15 @@ impl World {
         };
         let busy = ended || kept || act.is_some() || look.is_some();
         match (act, look) {
-            (Some(key), _) => match self.process(who).memory.luck.take() {
+            (Some(key), _) => match self.process(who).luck.take() {
                 None => self.act(who, &key, Fate::Answered),
-                Some(Luck::Fate(fate)) => self.act(who, &key, fate),
-                Some(Luck::Crash) => self.crash(who),
+                Some(luck) => {
+                    self.steady_since = now;
+                    match luck {
+                        Luck::Fate(fate) => self.act(who, &key, fate),
+                        Luck::Crash => self.crash(who),
+                    }
+                }
             },
             (None, Some(key)) => self.look(who, &key, Sight::CLEAR),
             (None, None) => {}

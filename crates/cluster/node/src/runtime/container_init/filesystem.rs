@@ -3,6 +3,7 @@
 //! One overlay of a whole `/` is not possible without root, and would show empty directories where other file systems
 //! are mounted; so too for a directory below with mounts in it, which is taken apart in the same way. What the container writes outside its volumes is kept in memory and ends with it.
 
+use std::fs::DirEntry;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -87,23 +88,34 @@ impl Layers<'_> {
     fn show_entries(&self, image: &Path, relative: &Path, left_out: &[&str]) -> io::Result<()> {
         for entry in std::fs::read_dir(image)? {
             let entry = entry?;
-            let name = entry.file_name();
-            if left_out.iter().any(|left_out| name == *left_out) {
-                continue;
+            if !left_out.iter().any(|left_out| entry.file_name() == *left_out) {
+                self.show_unless_gone(&entry, relative)?;
             }
-            let (lower, relative) = (entry.path(), relative.join(&name));
-            let target = self.base.join("root").join(&relative);
-            let kind = entry.file_type()?;
-            if kind.is_symlink() {
-                symlink(std::fs::read_link(&lower)?, &target)?;
-            } else if kind.is_dir() {
-                std::fs::create_dir(&target)?;
-                self.show_directory(&lower, &relative, &target)?;
-            } else if kind.is_file() {
-                std::fs::File::create(&target)?;
-                // Some are not for users without rights: such a one is empty.
-                rustix::mount::mount_bind(&lower, &target).ok();
-            }
+        }
+        Ok(())
+    }
+
+    /// What others have on this machine comes and goes, such as the directories of another node's containers.
+    fn show_unless_gone(&self, entry: &DirEntry, relative: &Path) -> io::Result<()> {
+        match self.show(entry, relative) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && entry.metadata().is_err() => Ok(()),
+            shown => shown,
+        }
+    }
+
+    fn show(&self, entry: &DirEntry, relative: &Path) -> io::Result<()> {
+        let (lower, relative) = (entry.path(), relative.join(entry.file_name()));
+        let target = self.base.join("root").join(&relative);
+        let kind = entry.file_type()?;
+        if kind.is_symlink() {
+            symlink(std::fs::read_link(&lower)?, &target)?;
+        } else if kind.is_dir() {
+            std::fs::create_dir(&target)?;
+            self.show_directory(&lower, &relative, &target)?;
+        } else if kind.is_file() {
+            std::fs::File::create(&target)?;
+            // Some are not for users without rights: such a one is empty.
+            rustix::mount::mount_bind(&lower, &target).ok();
         }
         Ok(())
     }
@@ -267,4 +279,32 @@ fn mount(source: &str, target: &Path, kind: &str, flags: MountFlags, options: &s
 fn because(what: &str, error: impl Into<io::Error>) -> io::Error {
     let error = error.into();
     io::Error::new(error.kind(), format!("failed to {what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_removed_from_the_machine_meanwhile_is_left_out() {
+        let dir = std::env::temp_dir().join(format!("boathook-filesystem-{}", std::process::id()));
+        let image = dir.join("image");
+        std::fs::create_dir_all(dir.join("root")).unwrap();
+        std::fs::create_dir_all(image.join("passing")).unwrap();
+        std::os::unix::fs::symlink("passing", image.join("link")).unwrap();
+        let entries: Vec<_> = std::fs::read_dir(&image).unwrap().map(Result::unwrap).collect();
+        std::fs::remove_dir_all(&image).unwrap();
+        // As if something were mounted below it: it is taken apart.
+        let mount_points = vec![image.join("passing/mounted")];
+        let layers = Layers { base: &dir, isolation: Isolation::Root, mount_points };
+        for entry in &entries {
+            layers.show_unless_gone(entry, Path::new("")).unwrap();
+        }
+        std::fs::create_dir_all(&image).unwrap();
+        std::fs::create_dir(image.join("there")).unwrap();
+        let there = std::fs::read_dir(&image).unwrap().next().unwrap().unwrap();
+        let refused = layers.show_unless_gone(&there, Path::new("no/such/directory"));
+        assert_eq!(refused.map_err(|error| error.kind()), Err(io::ErrorKind::NotFound), "it is there, and not shown");
+        std::fs::remove_dir_all(dir).unwrap();
+    }
 }

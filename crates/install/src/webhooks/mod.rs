@@ -1,4 +1,4 @@
-//! The ValidatingWebhookConfiguration `boathook`, without the CAs, which the webhooks' servers add themselves.
+//! The webhook configurations `boathook`, without the CAs, which the webhooks' servers add themselves.
 //!
 //! Each webhook is narrow: `matchConditions`, decided in the API server, let through exactly the requests that matter,
 //! so an outage of Boathook can stop only those. Everything is stated, also what the API server would default, so that
@@ -6,6 +6,8 @@
 //!
 //! The annotations of a pod change by an update of the pod and of `pods/status`, and by the annotations of the Binding
 //! that assigns it to a node; other subresources keep the metadata, but are watched likewise: it costs nothing.
+
+mod gate;
 
 use boathook_api::words::{EXECUTION_HOOK_INFOS, EXECUTION_HOOK_TEMPLATE_LABEL, GROUP, NOTIFIERS_PREFIX};
 use k8s_openapi::{
@@ -31,6 +33,8 @@ pub const DECLARATION_CHANGES: &str = "/declaration-changes";
 /// Where a marked VolumeSnapshot waits until the application is frozen.
 pub const VOLUME_SNAPSHOTS: &str = "/volume-snapshots";
 
+pub use gate::{DEPLOYMENT_STATUSES, DEPLOYMENTS, REPLICA_SETS, ROLLOUT_REQUESTS, SCALES, mutating};
+
 /// How long the API server waits. The server gives up earlier, in its own words.
 const TIMEOUT_SECONDS: i32 = 10;
 
@@ -45,8 +49,8 @@ enum WithoutAnswer {
     LetThrough,
 }
 
-/// For webhooks that are reached at each path as `reach` says.
-pub fn configuration(reach: impl Fn(&str) -> WebhookClientConfig) -> ValidatingWebhookConfiguration {
+/// What is validated, by webhooks that are reached at each path as `reach` says. `own` is Boathook's own user name.
+pub fn validating(own: &str, reach: impl Fn(&str) -> WebhookClientConfig) -> ValidatingWebhookConfiguration {
     let webhook = |name: &str, path, rule, condition, without_answer| ValidatingWebhook {
         name: format!("{name}.{GROUP}"),
         client_config: reach(path),
@@ -97,6 +101,21 @@ pub fn configuration(reach: impl Fn(&str) -> WebhookClientConfig) -> ValidatingW
             AUTHORS,
             rule(&["CREATE"], GROUP, &["applicationsnapshots"]),
             condition("has-hooks", "has(object.spec.executionHookInfos) && object.spec.executionHookInfos.size() > 0"),
+            WithoutAnswer::Refuse,
+        ),
+        webhook(
+            "lifecycle-hooks",
+            AUTHORS,
+            rule(&["CREATE", "UPDATE"], GROUP, &["deploymentlifecycles"]),
+            condition("changes-a-hook", "request.operation == 'CREATE' || object.spec != oldObject.spec"),
+            WithoutAnswer::Refuse,
+        ),
+        // What a rollout runs is what its status has recorded, so to write that is to write hooks.
+        webhook(
+            "lifecycle-records",
+            AUTHORS,
+            rule(&["UPDATE"], GROUP, &["deploymentlifecycles/status"]),
+            condition("changes-a-recorded-hook", &changes_a_recorded_hook(own)),
             WithoutAnswer::Refuse,
         ),
         webhook(
@@ -178,6 +197,17 @@ fn changes_an_action() -> String {
     format!("request.operation == 'CREATE' || {} || {}", changes("preAction"), changes("postAction"))
 }
 
+/// Whether somebody else than Boathook writes hooks into the record of a rollout, or that an author was checked. What
+/// Boathook writes there, its author was checked for.
+fn changes_a_recorded_hook(own: &str) -> String {
+    let differs = |field: &str, else_: &str| {
+        let of = |object: &str| format!("{object}.?status.?{field}.orValue({else_})");
+        format!("{} != {}", of("object"), of("oldObject"))
+    };
+    let (hooks, checked) = (differs("rollout.?hooks", "{}"), differs("checkedGeneration", "0"));
+    format!("request.userInfo.username != {} && ({hooks} || {checked})", gate::quoted(own))
+}
+
 /// Whether a VolumeSnapshot of a claim is marked.
 fn asks_for_hooks() -> String {
     let has = |map: &str, key: &str| format!("(has(object.metadata.{map}) && '{key}' in object.metadata.{map})");
@@ -194,7 +224,7 @@ mod tests {
 
     #[test]
     fn only_the_courtesy_lets_requests_through_without_an_answer() {
-        let configuration = configuration(|_| WebhookClientConfig::default());
+        let configuration = validating("boathook", |_| WebhookClientConfig::default());
         for webhook in configuration.webhooks.unwrap() {
             let expected = if webhook.name == "pod-declarations.boathook.dev" { "Ignore" } else { "Fail" };
             assert_eq!(webhook.failure_policy.as_deref(), Some(expected), "{}", webhook.name);

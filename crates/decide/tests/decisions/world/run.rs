@@ -71,7 +71,7 @@ impl End {
             attempts: 1,
             started,
             completed,
-            process_may_remain: false,
+            process_may_remain: matches!(self, Self::Unknown),
         }
     }
 }

@@ -11,13 +11,13 @@ use crate::objects::{Kind, unnamed_answer};
 /// One right, and whether the caller has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Answer {
-    pub(super) right: String,
-    pub(super) granted: bool,
+pub(crate) struct Answer {
+    pub(crate) right: String,
+    pub(crate) granted: bool,
 }
 
 /// The right to create this object, and those that it stands for.
-pub(super) async fn to_create<K: Kind>(
+pub(crate) async fn to_create<K: Kind>(
     client: &Client,
     namespace: &str,
     object: &K,
@@ -40,7 +40,8 @@ pub(super) async fn to_create<K: Kind>(
     Ok(answers)
 }
 
-async fn answer(client: &Client, right: String, attributes: ResourceAttributes) -> Result<Answer> {
+/// Whether the caller has one.
+pub(crate) async fn answer(client: &Client, right: String, attributes: ResourceAttributes) -> Result<Answer> {
     let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), non_resource_attributes: None };
     let question = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
     let api: Api<SelfSubjectAccessReview> = Api::all(client.clone());

@@ -1,0 +1,72 @@
+//! DeploymentLifecycle: the gate of its Deployment's ReplicaSets is opened stage by stage, and hooks run in pods.
+
+mod act;
+mod hook_log;
+mod hook_pods;
+mod observe;
+pub(crate) mod seen;
+mod triggers;
+
+use std::{sync::Arc, time::Duration};
+
+use boathook_api::DeploymentLifecycle;
+use boathook_decide::deployment_lifecycle::decide;
+use boathook_runtime::{Classified, ErrorClass, Lease, Reconcile, Reporter};
+use jiff::Timestamp;
+use kube::Client;
+use snafu::Snafu;
+
+pub use seen::{REVISION, deployment as seen_deployment};
+pub use triggers::triggers;
+
+use crate::{refusals::Refusals, until, writes::WriteError};
+use act::Done;
+
+/// The controller.
+pub struct Controller {
+    pub client: Client,
+    pub lease: Lease,
+    pub reporter: Reporter,
+    pub refusals: Refusals,
+}
+
+#[derive(Debug, Snafu)]
+pub enum Error {
+    #[snafu(transparent)]
+    Observe { source: observe::ObserveError },
+    #[snafu(transparent)]
+    Write { source: WriteError },
+    #[snafu(display("the lease was lost: whoever has it goes on"))]
+    LeaseLost,
+}
+
+impl Classified for Error {
+    fn class(&self) -> ErrorClass {
+        match self {
+            Self::Observe { source } => source.class(),
+            Self::Write { source } => source.class(),
+            Self::LeaseLost => ErrorClass::Transient,
+        }
+    }
+}
+
+impl Reconcile<DeploymentLifecycle> for Controller {
+    type Error = Error;
+
+    async fn reconcile(&self, object: Arc<DeploymentLifecycle>) -> Result<Option<Duration>, Error> {
+        // Never led: whoever does looks after it.
+        let Some(leadership) = self.lease.leadership() else { return Ok(None) };
+        let Some(object) = observe::live(self, &object).await? else { return Ok(None) };
+        let observed = observe::observe(self, &object, leadership).await?;
+        let now = Timestamp::now();
+        let decision = decide(&observed, now);
+        let done = act::act(self, &object, decision.effects).await?;
+        match done {
+            Done::All => Ok(decision.again.map(|again| until(again, now))),
+            Done::PodRefused => Ok(Some(Duration::ZERO)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

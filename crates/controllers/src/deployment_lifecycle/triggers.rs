@@ -1,0 +1,99 @@
+//! When a DeploymentLifecycle is looked at again: its Deployment has changed, a ReplicaSet or pod of it, or a hook's pod.
+
+use std::fmt::Debug;
+
+use boathook_api::{DeploymentLifecycle, words::HOOK_OF_LABEL};
+use boathook_decide::deployment_lifecycle::label_of;
+use boathook_runtime::lenient::Lenient;
+use futures::{Stream, StreamExt, future, stream};
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::{
+        apps::v1::{Deployment, ReplicaSet},
+        core::v1::Pod,
+    },
+};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    core::PartialObjectMeta,
+    runtime::{
+        WatchStreamExt,
+        reflector::{ObjectRef, Store},
+        watcher,
+    },
+};
+
+/// The lifecycles that each change concerns. Of objects only the metadata is read, and nothing is kept.
+pub fn triggers(
+    client: &Client,
+    lifecycles: Store<Lenient<DeploymentLifecycle>>,
+) -> impl Stream<Item = ObjectRef<DeploymentLifecycle>> + Send + use<> {
+    let deployments =
+        touched::<Deployment>(client).map(|deployment| (deployment.namespace(), of_deployment(&deployment)));
+    let sets = touched::<ReplicaSet>(client).map(|set| (set.namespace(), of_replica_set(&set)));
+    let pods = touched::<Pod>(client).map(|pod| (pod.namespace(), of_pod(&pod)));
+    let all = stream::select(deployments, stream::select(sets, pods));
+    all.filter_map(move |(namespace, concerned)| {
+        future::ready(concerned.and_then(|concerned| known(&lifecycles, namespace, concerned)))
+    })
+}
+
+/// Whose it is.
+enum Concerned {
+    Named(String),
+    /// By the label of a hook's pod.
+    Labelled(String),
+}
+
+fn touched<K>(client: &Client) -> impl Stream<Item = PartialObjectMeta<K>> + Send + use<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Send + Sync + 'static,
+{
+    let api: Api<PartialObjectMeta<K>> = Api::all(client.clone());
+    let touched = watcher(api, watcher::Config::default()).default_backoff().touched_objects();
+    // Errors are the back-off's business.
+    touched.filter_map(|object| future::ready(object.ok()))
+}
+
+fn of_deployment(deployment: &PartialObjectMeta<Deployment>) -> Option<Concerned> {
+    Some(Concerned::Named(deployment.name_any()))
+}
+
+fn of_replica_set(set: &PartialObjectMeta<ReplicaSet>) -> Option<Concerned> {
+    controller_of(set, "Deployment").map(Concerned::Named)
+}
+
+fn of_pod(pod: &PartialObjectMeta<Pod>) -> Option<Concerned> {
+    if let Some(label) = pod.labels().get(HOOK_OF_LABEL) {
+        return Some(Concerned::Labelled(label.clone()));
+    }
+    // The Deployment controller names its ReplicaSets so.
+    let set = controller_of(pod, "ReplicaSet")?;
+    set.rsplit_once('-').map(|(deployment, _)| Concerned::Named(deployment.to_owned()))
+}
+
+fn controller_of(object: &impl ResourceExt, kind: &str) -> Option<String> {
+    let owners = object.owner_references();
+    let owner = owners.iter().find(|owner| owner.kind == kind && owner.controller == Some(true))?;
+    Some(owner.name.clone())
+}
+
+fn known(
+    lifecycles: &Store<Lenient<DeploymentLifecycle>>,
+    namespace: Option<String>,
+    concerned: Concerned,
+) -> Option<ObjectRef<DeploymentLifecycle>> {
+    let namespace = namespace.unwrap_or_default();
+    match concerned {
+        Concerned::Named(name) => {
+            lifecycles.get(&ObjectRef::new(&name).within(&namespace))?;
+            Some(ObjectRef::new(&name).within(&namespace))
+        }
+        Concerned::Labelled(label) => {
+            let all = lifecycles.state();
+            let found = all.iter().filter(|object| object.namespace().as_ref() == Some(&namespace));
+            let found = found.map(|object| object.name_any()).find(|name| label_of(name) == label)?;
+            Some(ObjectRef::new(&found).within(&namespace))
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The undo once more, when the time is over, of what may have outlived the first one.
+//!
+//! Through the API server nothing can be ended, and of a stream that was lost nobody knows what became of its command:
+//! what still runs when it is undone does its work after that. So nothing of it holds longer than the undo was to wait.
+
+use boathook_api::{
+    outcome::{Ended, Outcome},
+    pod_notification::{ContainerNotificationStatus, Executor},
+    words::reason,
+};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Decision, Effect, Object, Observed, Progress, SeenPod, errors, rounds, undo};
+use crate::Gravity;
+
+/// How long after the handlers' end, where the undo waits for ever, or no longer than they took.
+const WITHOUT_EXPIRY: SignedDuration = SignedDuration::from_secs(30);
+
+/// How long an object that nobody wants any more is kept after its last round: whoever asks at a cut what was taken back
+/// in a pod asks the objects that are there.
+const KEPT: SignedDuration = SignedDuration::from_mins(10);
+
+/// How often it is looked whether there is still something to undo it in, once nobody wants the object any more.
+pub(super) const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
+
+/// When it is due, if it is owed. An agent ends what it started.
+pub(super) fn due(object: &Object<'_>) -> Option<Timestamp> {
+    if object.status.executor == Some(Executor::Agent) || object.is_abandoned() {
+        return None;
+    }
+    let due = when(object).filter(|_| errors::undo_succeeded(&object.status))?;
+    object.status.containers.iter().any(|record| is_owed(record, due)).then_some(due)
+}
+
+/// Whether the object is held for it, as long as its pod is there.
+pub(super) fn holds(object: &Object<'_>) -> bool {
+    due(object).is_some() || object.has_finalizer() && kept_until(object).is_some()
+}
+
+/// Whether the pod is not known to be gone, or to have ended.
+pub(super) fn has_a_pod(observed: &Observed<'_>) -> bool {
+    match &observed.pod {
+        SeenPod::Unknown => true,
+        SeenPod::There(pod) => !pod.over,
+        SeenPod::Gone { .. } => false,
+    }
+}
+
+/// It is due.
+pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, due: Timestamp, now: Timestamp) -> Decision {
+    let mut decision = Decision::default();
+    match &observed.undo {
+        Progress::Running => {}
+        Progress::Ended { results, round } if results.iter().any(|(_, ended)| due <= ended.started) => {
+            return ended(object, results, *round, now);
+        }
+        // What ended by now had begun too early.
+        Progress::Idle | Progress::Ended { .. } => {
+            let work = rounds::recorded(&object.status, |record| is_owed(record, due));
+            match work.is_empty() {
+                // A hand that changed what was recorded has made it nobody's to run.
+                true if object.has_finalizer() => decision.effects.push(Effect::RemoveFinalizer),
+                true => {}
+                false => decision.effects.push(Effect::StartUndo(work)),
+            }
+        }
+    }
+    decision
+}
+
+/// Until when an object is kept that was deleted, and undone once more.
+pub(super) fn kept_until(object: &Object<'_>) -> Option<Timestamp> {
+    let records = object.status.containers.iter().filter(|record| record.process_may_remain == Some(true));
+    let ends = records.filter_map(|record| record.undo.as_ref()?.complete_time.as_ref());
+    let due = when(object).filter(|_| object.is_deleted() && object.status.executor != Some(Executor::Agent))?;
+    ends.map(|end| end.0).filter(|end| due <= *end).max().map(|end| end + KEPT)
+}
+
+fn ended(object: &Object<'_>, results: &[(String, Ended)], round: u32, now: Timestamp) -> Decision {
+    let mut decision = Decision::default();
+    let failure = results.iter().find_map(|(_, ended)| ended.outcome.failure());
+    if let Some(failure) = failure {
+        let work = rounds::failed(object, results);
+        rounds::try_again(object, work, results, round, now, &mut decision);
+        if round == 1 && decision.effects.is_empty() {
+            let message = format!("once more, because the handler may have gone on: {}", failure.message);
+            decision.reports.push(undo::report(Gravity::Warning, reason::UNDO_FAILED, message));
+        }
+        return decision;
+    }
+    let mut status = object.status.clone();
+    for (container, ended) in results.iter().filter(|(_, ended)| ended.outcome == Outcome::Succeeded) {
+        let record = status.containers.iter_mut().find(|record| record.name == *container);
+        if let Some(undo) = record.and_then(|record| record.undo.as_mut()) {
+            rounds::write_down(undo, ended);
+        }
+    }
+    decision.effects.extend([Effect::WriteStatus(Box::new(status)), Effect::ForgetUndo]);
+    decision
+}
+
+fn when(object: &Object<'_>) -> Option<Timestamp> {
+    let claimed = object.status.claim.as_ref()?.time.0;
+    let completed = object.status.complete_time.as_ref()?.0;
+    let after = object.object.spec.undo.as_ref()?.after_seconds;
+    let expires = after.map(|after| claimed + SignedDuration::from_secs(after.into()));
+    // What has outlived that as well has no time of its own any more.
+    Some(expires.filter(|expires| completed < *expires).unwrap_or(completed + WITHOUT_EXPIRY))
+}
+
+fn is_owed(record: &ContainerNotificationStatus, due: Timestamp) -> bool {
+    let begun = |time: Option<Timestamp>| time.is_some_and(|begun| due <= begun);
+    let undo = record.undo.as_ref();
+    record.process_may_remain == Some(true)
+        && undo.is_some_and(|undo| !begun(undo.start_time.as_ref().map(|time| time.0)))
+}

@@ -1,0 +1,103 @@
+//! The pods of hooks: what they are made of, and what may happen to them.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use boathook_api::{
+    DeploymentLifecycle,
+    deployment_lifecycle::{Stage, StageState},
+    pod_notification::Executor,
+    words::reason,
+};
+use boathook_tests::{
+    Ctx,
+    boathook::{
+        lifecycles::{stage, waits},
+        rollouts::{Moment, Thing, Web, hook_stage, is_hook, template, web},
+    },
+    deployments::deployment,
+};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, EvictParams},
+};
+use serde_json::json;
+
+/// The container's own variables first, then the hook's, which may refer to them; of the volumes only those that are named
+/// and there; and no command of the container's.
+pub(crate) async fn a_hook_has_what_its_container_has_and_more(ctx: Ctx, _: Executor) -> Result<()> {
+    let template = template(&ctx).env("PORT", "80").scratch("cache", "/cache");
+    let checks = "[ $ADDRESS = v2:80 ] && [ $PORT = 81 ] && [ -d log ] && [ ! -e /cache/. ]";
+    let env = json!([{"name": "ADDRESS", "value": "$(VERSION):$(PORT)"}, {"name": "PORT", "value": "81"}]);
+    let exec = json!({"containerName": "main", "command": ["sh"], "args": ["-c", checks], "env": env,
+        "volumes": ["log", "nowhere"]});
+    let mut web =
+        Web::adopted(&ctx, deployment("web", template).replicas(1), json!({"pre": {"execNewPod": exec}})).await?;
+    web.roll_to("v2").await?;
+    web.completed().await?;
+    let history = web.finish().await?;
+    let hook = history.moments().iter().find_map(|moment| match &moment.thing {
+        Thing::Pod(pod) if hook_stage(pod).is_some() => pod.spec.clone(),
+        Thing::Pod(_) | Thing::Deployment(_) | Thing::ReplicaSet(_) | Thing::Lifecycle(_) => None,
+    });
+    let hook = hook.context("no hook's pod was seen")?;
+    let names: Vec<_> = hook.containers[0].env.iter().flatten().map(|variable| variable.name.as_str()).collect();
+    assert_eq!(names, ["VERSION", "PORT", "ADDRESS", "PORT"]);
+    let volumes: Vec<_> = hook.volumes.iter().flatten().map(|volume| volume.name.as_str()).collect();
+    assert_eq!(volumes, ["log"]);
+    assert_eq!(history.runs(), ["pre v2"]);
+    Ok(())
+}
+
+pub(crate) async fn a_hook_whose_pod_is_deleted_runs_again(ctx: Ctx, _: Executor) -> Result<()> {
+    let mut web = Web::adopted(&ctx, web(&ctx).replicas(1), json!({"pre": waits()})).await?;
+    web.roll_to("v2").await?;
+    let lost = web.hook_runs(Stage::Pre).await?.name_any();
+    some_of_its_time_passes(&ctx).await?;
+    ctx.api::<Pod>().delete(&lost, &DeleteParams::default()).await?;
+    runs_again(&ctx, web).await
+}
+
+/// By the API, which deletes it. A kubelet that is short of something ends it itself, and leaves it (phase Failed, reason
+/// Evicted): what follows from that is in the tests of `boathook-decide`.
+pub(crate) async fn a_hook_whose_pod_is_evicted_runs_again(ctx: Ctx, _: Executor) -> Result<()> {
+    let mut web = Web::adopted(&ctx, web(&ctx).replicas(1), json!({"pre": waits()})).await?;
+    web.roll_to("v2").await?;
+    let lost = web.hook_runs(Stage::Pre).await?.name_any();
+    some_of_its_time_passes(&ctx).await?;
+    ctx.api::<Pod>().evict(&lost, &EvictParams::default()).await?;
+    runs_again(&ctx, web).await
+}
+
+/// A pod's time is counted in whole seconds: more than one passes.
+async fn some_of_its_time_passes(ctx: &Ctx) -> Result<()> {
+    ctx.let_a_second_pass().await?;
+    ctx.let_a_second_pass().await
+}
+
+async fn runs_again(ctx: &Ctx, web: Web) -> Result<()> {
+    web.release(Stage::Pre).await?;
+    let record = stage(&web.completed().await?, Stage::Pre)?;
+    assert_eq!((record.state, record.pods), (StageState::Succeeded, 2), "{record:?}");
+    assert_eq!(record.failures, 0, "it was stopped, and has not failed: {record:?}");
+    ctx.event_of::<DeploymentLifecycle>("web", reason::HOOK_POD_LOST).await?;
+    let history = web.finish().await?;
+    assert_eq!(history.runs(), ["pre v2", "pre v2"]);
+    let mut pods = BTreeMap::new();
+    for (place, (uid, seconds)) in history.moments().iter().filter_map(deadline_of_hook).enumerate() {
+        pods.entry(uid).or_insert((place, seconds));
+    }
+    let mut pods: Vec<_> = pods.into_values().collect();
+    pods.sort_unstable();
+    ensure!(matches!(pods[..], [(_, first), (_, second)] if second < first), "the second has what is left: {pods:?}");
+    Ok(())
+}
+
+/// Which pod of a hook this is about, and how long it may run.
+fn deadline_of_hook(moment: &Moment) -> Option<(String, i64)> {
+    match &moment.thing {
+        Thing::Pod(pod) if is_hook(pod) => Some((pod.uid()?, pod.spec.as_ref()?.active_deadline_seconds?)),
+        Thing::Pod(_) | Thing::Deployment(_) | Thing::ReplicaSet(_) | Thing::Lifecycle(_) => None,
+    }
+}
