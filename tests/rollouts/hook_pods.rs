@@ -13,7 +13,7 @@ use boathook_tests::{
     Ctx,
     boathook::{
         lifecycles::{stage, waits},
-        rollouts::{Moment, Thing, Web, hook_stage, is_hook, template, web},
+        rollouts::{History, Moment, Now, Thing, Web, hook_stage, is_hook, is_live, template, web},
     },
     deployments::deployment,
 };
@@ -56,18 +56,36 @@ pub(crate) async fn a_hook_whose_pod_is_deleted_runs_again(ctx: Ctx, _: Executor
     let lost = web.hook_runs(Stage::Pre).await?.name_any();
     some_of_its_time_passes(&ctx).await?;
     ctx.api::<Pod>().delete(&lost, &DeleteParams::default()).await?;
-    runs_again(&ctx, web).await
+    runs_again(&ctx, web).await.map(drop)
 }
 
-/// By the API, which deletes it. A kubelet that is short of something ends it itself, and leaves it (phase Failed, reason
-/// Evicted): what follows from that is in the tests of `boathook-decide`.
+/// By the API, which deletes it.
 pub(crate) async fn a_hook_whose_pod_is_evicted_runs_again(ctx: Ctx, _: Executor) -> Result<()> {
     let mut web = Web::adopted(&ctx, web(&ctx).replicas(1), json!({"pre": waits()})).await?;
     web.roll_to("v2").await?;
     let lost = web.hook_runs(Stage::Pre).await?.name_any();
     some_of_its_time_passes(&ctx).await?;
     ctx.api::<Pod>().evict(&lost, &EvictParams::default()).await?;
-    runs_again(&ctx, web).await
+    runs_again(&ctx, web).await.map(drop)
+}
+
+/// By its node, which ends it and leaves it there, as failed.
+pub(crate) async fn a_hook_whose_pod_its_node_evicts_runs_again(ctx: Ctx, _: Executor) -> Result<()> {
+    let template = template(&ctx).scratch_at_most("1Mi");
+    let mut web = Web::adopted(&ctx, deployment("web", template).replicas(1), json!({"pre": waits()})).await?;
+    web.roll_to("v2").await?;
+    let lost = web.hook_runs(Stage::Pre).await?.name_any();
+    some_of_its_time_passes(&ctx).await?;
+    ctx.shell(&lost, "head -c 4194304 /dev/zero > log/filled").await?;
+    let runs_no_more = |now: &Now| now.pods.get(&lost).is_none_or(|pod| !is_live(pod)).then_some(());
+    web.until("its node has evicted it", runs_no_more).await?;
+    let history = runs_again(&ctx, web).await?;
+    let was_evicted = history.moments().iter().any(|moment| match &moment.thing {
+        Thing::Pod(pod) => pod.status.as_ref().is_some_and(|status| status.reason.as_deref() == Some("Evicted")),
+        Thing::Deployment(_) | Thing::ReplicaSet(_) | Thing::Lifecycle(_) => false,
+    });
+    ensure!(was_evicted, "no pod was evicted by its node");
+    Ok(())
 }
 
 /// A pod's time is counted in whole seconds: more than one passes.
@@ -76,7 +94,7 @@ async fn some_of_its_time_passes(ctx: &Ctx) -> Result<()> {
     ctx.let_a_second_pass().await
 }
 
-async fn runs_again(ctx: &Ctx, web: Web) -> Result<()> {
+async fn runs_again(ctx: &Ctx, web: Web) -> Result<History> {
     web.release(Stage::Pre).await?;
     let record = stage(&web.completed().await?, Stage::Pre)?;
     assert_eq!((record.state, record.pods), (StageState::Succeeded, 2), "{record:?}");
@@ -91,7 +109,7 @@ async fn runs_again(ctx: &Ctx, web: Web) -> Result<()> {
     let mut pods: Vec<_> = pods.into_values().collect();
     pods.sort_unstable();
     ensure!(matches!(pods[..], [(_, first), (_, second)] if second < first), "the second has what is left: {pods:?}");
-    Ok(())
+    Ok(history)
 }
 
 /// Which pod of a hook this is about, and how long it may run.

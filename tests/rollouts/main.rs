@@ -1,16 +1,17 @@
 //! Hooks at the stages of Deployments' rollouts, on the cluster that the environment chooses. Nothing of it depends on
 //! who carries notifications out. See `boathook_tests::boathook`.
 //!
-//! Everything runs on both clusters but the kills at single writes: what is killed there is Boathook's own process, between
-//! two of its own requests, and another cluster would show no more. Two scenarios are shorter on a cluster where they follow
-//! one after the other: the random walk has 200 operations instead of 500; and nobody answers for the webhooks for 20 s
-//! instead of five minutes.
+//! Everything runs on both clusters but two: the kills at single writes, as what is killed there is Boathook's own process,
+//! between two of its own requests, and another cluster would show no more; and the real kubectl, which does not come with
+//! the embedded one. The random walk is shorter on a cluster where scenarios follow one after the other: 200 operations
+//! instead of 500.
 
 mod access;
 mod admission;
 mod faults;
 mod hook_pods;
 mod killed_at_writes;
+mod kubectl;
 mod outages;
 mod pausing;
 mod policies;
@@ -29,11 +30,12 @@ use boathook_api::pod_notification::Executor;
 use boathook_tests::{
     alone,
     boathook::phases::{self, Scenarios},
+    cluster::Choice,
     common,
 };
 
 fn main() -> ExitCode {
-    let scenarios = common![
+    let mut scenarios = common![
         stages::hooks_run_at_their_stages_of_a_rolling_update,
         stages::hooks_run_at_their_stages_under_recreate,
         stages::a_first_rollout_that_requires_a_lifecycle_is_held_until_there_is_one,
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         hook_pods::a_hook_has_what_its_container_has_and_more,
         hook_pods::a_hook_whose_pod_is_deleted_runs_again,
         hook_pods::a_hook_whose_pod_is_evicted_runs_again,
+        hook_pods::a_hook_whose_pod_its_node_evicts_runs_again,
         admission::a_sidecar_that_never_ends_keeps_no_rollout_waiting,
         admission::a_hook_that_fails_beside_a_sidecar_says_why,
         admission::a_hook_whose_pod_is_refused_says_why_and_goes_on_when_it_is_not,
@@ -83,6 +86,7 @@ fn main() -> ExitCode {
         pausing::what_is_paused_begins_nothing,
         pausing::what_is_paused_during_pre_is_held_until_the_resume,
         pausing::what_is_paused_during_mid_is_held_until_the_resume,
+        pausing::what_is_paused_while_pods_are_replaced_goes_on_after_the_resume_with_each_hook_once,
         pausing::what_is_paused_while_pods_are_replaced_or_during_post_goes_on_as_far_as_it_has_begun,
         scaling::scaling_during_pre_is_for_the_old_version,
         scaling::scaling_during_mid_starts_nothing,
@@ -103,6 +107,9 @@ fn main() -> ExitCode {
         access::who_may_not_create_pods_writes_no_lifecycle,
         access::who_may_not_create_pods_writes_no_hooks_into_a_record,
     ];
+    if matches!(Choice::of_the_environment(), Ok(Choice::Kubeconfig)) {
+        scenarios.extend(common![kubectl::kubectl_rollout_status_fails_when_a_hook_aborts_and_not_after]);
+    }
     let alone = alone![
         faults::killed_in_each_stage_of_a_recreate_each_hook_runs_once,
         faults::killed_in_each_stage_of_a_rolling_update_each_hook_runs_once,

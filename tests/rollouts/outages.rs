@@ -19,7 +19,6 @@ use boathook_tests::{
         lifecycles::{condition_of, hook, message_of, passes, waits},
         rollouts::{Now, Web, is_hook, template, version_of_pod, web},
     },
-    cluster::Choice,
     deployments::deployment,
     pods::is_ready,
     poll::Look,
@@ -43,7 +42,6 @@ use crate::faults::end;
 
 /// The Deployment controller gives a key up after 15 failures, 164 s after the first: it has long done so by then.
 const FIVE_MINUTES: Duration = Duration::from_secs(300);
-const SHORTER: Duration = Duration::from_secs(20);
 
 /// What a controller still had to do when it was stopped, it has done by then.
 const QUIET: Duration = Duration::from_secs(1);
@@ -53,10 +51,6 @@ pub(crate) async fn with_boathook_down_rollouts_hold_and_then_complete_by_themse
     installation: Installation,
     executor: Executor,
 ) -> Result<()> {
-    let outage = match Choice::of_the_environment()? {
-        Choice::Embedded => FIVE_MINUTES,
-        Choice::Kubeconfig => SHORTER,
-    };
     let controller = installation.controller(executor, &[]).await?;
     let (mut idle, mut held) = (adopted(&ctx, "idle").await?, adopted(&ctx, "held").await?);
     let (mut rolls, mut deleted) = (adopted(&ctx, "rolls").await?, adopted(&ctx, "deleted").await?);
@@ -83,7 +77,7 @@ pub(crate) async fn with_boathook_down_rollouts_hold_and_then_complete_by_themse
     let moves = |now: &Now| ready_pods(now, "v1") < 3 || ready_pods(now, "v2") > 0;
     tokio::select! {
         // Nothing is waited for: this is how long nobody answers.
-        () = tokio::time::sleep(outage) => {}
+        () = tokio::time::sleep(FIVE_MINUTES) => {}
         moved = happens(&idle, "the old version goes, or the new one comes", moves) => return moved,
         moved = happens(&held, "the old version goes, or the new one comes", moves) => return moved,
         moved = happens(&rolls, "the old version goes", |now| ready_pods(now, "v1") < 2) => return moved,

@@ -45,12 +45,7 @@ pub(crate) async fn scaling_during_mid_starts_nothing(ctx: Ctx, _: Executor) -> 
     web.hook_runs(Stage::Mid).await?;
     for replicas in [3, 0, 1] {
         web.scale(replicas).await?;
-        web.until("the Deployment controller has seen it", |now| {
-            let deployment = now.deployment.as_ref()?;
-            let seen = deployment.status.as_ref()?.observed_generation;
-            (seen >= deployment.metadata.generation).then_some(())
-        })
-        .await?;
+        web.is_observed().await?;
         web.serves("none", 0).await?;
     }
     web.release(Stage::Mid).await?;

@@ -10,7 +10,7 @@ use k8s_openapi::{
         Container, EmptyDirVolumeSource, EnvVar, EnvVarSource, HTTPGetAction, ObjectFieldSelector,
         PersistentVolumeClaimVolumeSource, Pod, PodSpec, PodTemplateSpec, Probe, Volume, VolumeMount,
     },
-    apimachinery::pkg::{apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
+    apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta, util::intstr::IntOrString},
 };
 
 /// A shell script that does nothing until it is told to end, and then ends at once: pid 1 gets no default signal
@@ -78,6 +78,14 @@ impl PodBuilder {
         let mount = VolumeMount { name: name.to_owned(), mount_path: path.to_owned(), ..VolumeMount::default() };
         self.spec.volumes.get_or_insert_default().push(volume);
         self.container.volume_mounts.get_or_insert_default().push(mount);
+        self
+    }
+
+    /// No scratch volume that it has so far may take more than this; its node ends it if one does.
+    pub fn scratch_at_most(mut self, size: &str) -> Self {
+        for scratch in self.spec.volumes.iter_mut().flatten().filter_map(|volume| volume.empty_dir.as_mut()) {
+            scratch.size_limit = Some(Quantity(size.to_owned()));
+        }
         self
     }
 

@@ -30,6 +30,10 @@ pub fn waits() -> Value {
 /// A line for a shell that ends when it is told to; and, as programs do, when it is stopped.
 pub const WAITS: &str = "trap 'exit 143' TERM; until [ -e log/go ]; do sleep 0.1; done";
 
+/// A line for a shell that succeeds or fails when it is told to, by [`super::rollouts::Web::release`] and
+/// [`super::rollouts::Web::refuse`].
+pub const FAILS_OR_PASSES: &str = "until [ -e log/go -o -e log/fail ]; do sleep 0.1; done; [ -e log/go ]";
+
 /// A hook that fails, after it has said why.
 pub fn fails() -> Value {
     hook("echo no such table; exit 7")

@@ -24,7 +24,7 @@ pub fn millis(quantity: &Quantity) -> Option<u128> {
 }
 
 /// In bytes, rounded up; 0 for what is no amount (the API server lets none pass).
-pub(crate) fn bytes(quantity: &Quantity) -> u64 {
+pub fn bytes(quantity: &Quantity) -> u64 {
     millis(quantity).map_or(0, |millis| u64::try_from(millis.div_ceil(1000)).unwrap_or(u64::MAX))
 }
 

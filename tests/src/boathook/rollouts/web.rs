@@ -180,15 +180,33 @@ impl Web {
 
     /// Waits until the hook of this stage runs, and lets it succeed.
     pub async fn release(&self, stage: Stage) -> Result<()> {
+        self.end_hook(stage, "touch log/go").await
+    }
+
+    /// Waits until the hook of this stage runs, and has it fail: of those that can be told to.
+    pub async fn refuse(&self, stage: Stage) -> Result<()> {
+        self.end_hook(stage, "touch log/fail").await
+    }
+
+    async fn end_hook(&self, stage: Stage, tell: &str) -> Result<()> {
         let pod = self.hook_runs(stage).await?.name_any();
         // It may end before whoever told it so has.
-        let told = self.ctx.shell(&pod, "touch log/go").await;
+        let told = self.ctx.shell(&pod, tell).await;
         let has_ended = |now: &Now| match now.pods.get(&pod) {
             Some(hook) => exit_code(hook).map(drop),
             None => Some(()),
         };
         let ended = self.until(&format!("hook pod `{pod}` has ended"), has_ended).await;
         ended.with_context(|| format!("it was told to: {told:?}"))
+    }
+
+    /// Waits until the Deployment controller has seen what its user wrote last.
+    pub async fn is_observed(&self) -> Result<()> {
+        self.until("the Deployment controller has seen it", |now| {
+            let deployment = now.deployment.as_ref()?;
+            (deployment.status.as_ref()?.observed_generation >= deployment.metadata.generation).then_some(())
+        })
+        .await
     }
 
     /// Waits until the Deployment does not say any more that a rollout of it was aborted.

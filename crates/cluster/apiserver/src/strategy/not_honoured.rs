@@ -36,7 +36,7 @@ const OF_CONTAINER: &[&str] = &[
 ];
 const OF_PORT: &[&str] = &["hostPort"];
 const OF_MOUNT: &[&str] = &["mountPropagation"];
-const OF_VOLUME: &[&str] = &["emptyDir.medium", "emptyDir.sizeLimit"];
+const OF_VOLUME: &[&str] = &["emptyDir.medium"];
 
 pub(crate) fn of_pod(pod: &Value) -> Vec<String> {
     of_spec(&pod["spec"], "spec")

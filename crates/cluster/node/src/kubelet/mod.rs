@@ -20,6 +20,7 @@ mod registration;
 mod registry;
 mod report;
 mod sessions;
+mod size_limit;
 mod slot;
 mod start;
 mod status;

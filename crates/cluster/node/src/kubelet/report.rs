@@ -61,8 +61,8 @@ impl Worker {
         let ip = Some(self.pod_ip()).filter(|ip| !ip.is_empty()).or(old.pod_ip);
         PodStatus {
             phase: Some(phase.to_owned()),
-            reason: self.evicted.map(|(reason, _)| reason.to_owned()),
-            message: self.evicted.map(|(_, message)| message.to_owned()),
+            reason: self.evicted.as_ref().map(|(reason, _)| (*reason).to_owned()),
+            message: self.evicted.as_ref().map(|(_, message)| message.clone()),
             conditions: Some(timed(before, conditions, generation, Timestamp::now())),
             container_statuses: some(containers),
             init_container_statuses: some(init),

@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, watch};
 use super::Shared;
 use super::pod::PodExt;
 use super::probe::Kind;
+use super::size_limit;
 use super::slot::{Role, Slot};
 use super::volumes::{MountError, Prepared, Volumes};
 use crate::runtime::container::Exit;
@@ -24,6 +25,10 @@ use crate::runtime::log::Log;
 /// files are brought up to date.
 const RESYNC: Duration = Duration::from_secs(10);
 const REFRESH: SignedDuration = SignedDuration::from_secs(60);
+/// How often volumes with a limit are measured: less than from one look to the next.
+const MEASURE: SignedDuration = SignedDuration::from_secs(9);
+/// For who has taken too much: what a kubelet gives.
+const SHORT_GRACE: Duration = Duration::from_secs(1);
 /// Between two tries to mount a pod's volumes.
 const MOUNT_RETRY: SignedDuration = SignedDuration::from_secs(1);
 
@@ -54,10 +59,11 @@ pub(super) struct Worker {
     pub(super) volumes: Option<BTreeMap<String, Prepared>>,
     volumes_not_before: Option<Timestamp>,
     refreshed: Timestamp,
+    measured: Timestamp,
     pub(super) reported: Option<PodStatus>,
     pub(super) started: Time,
     /// Why it is to end although no container failed.
-    pub(super) evicted: Option<(&'static str, &'static str)>,
+    pub(super) evicted: Option<(&'static str, String)>,
     /// Its init containers are through, since this node runs.
     initialized: bool,
     /// It is deleted: what ended stays ended.
@@ -115,6 +121,7 @@ impl Worker {
             volumes: None,
             volumes_not_before: None,
             refreshed: Timestamp::now(),
+            measured: Timestamp::now(),
             reported: None,
             started,
             evicted: None,
@@ -159,11 +166,13 @@ impl Worker {
         }
         self.report().await;
         if self.evicted.is_none() && self.is_overdue() {
-            let (reason, message) =
-                ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline");
-            self.shared.events.report(&self.pod, Weight::Normal, reason, message);
-            self.stop_all(self.pod.grace()).await;
-            self.evicted = Some((reason, message));
+            let message = "Pod was active on the node longer than the specified deadline".to_owned();
+            self.evict(Weight::Normal, "DeadlineExceeded", message, self.pod.grace()).await;
+        }
+        if self.evicted.is_none()
+            && let Some(message) = self.exceeds_a_size().await
+        {
+            self.evict(Weight::Warning, "Evicted", message, SHORT_GRACE).await;
         }
         if self.evicted.is_none() {
             self.start_due().await;
@@ -171,6 +180,21 @@ impl Worker {
         }
         self.report().await;
         Turn::Again
+    }
+
+    /// Ends it, though it may not want to.
+    async fn evict(&mut self, weight: Weight, reason: &'static str, message: String, grace: Duration) {
+        self.shared.events.report(&self.pod, weight, reason, message.clone());
+        self.stop_all(grace).await;
+        self.evicted = Some((reason, message));
+    }
+
+    /// Looked at now and then: a volume may grow past its limit meanwhile, as on any node.
+    async fn exceeds_a_size(&mut self) -> Option<String> {
+        let now = Timestamp::now();
+        let volumes = self.volumes.as_ref().filter(|_| now.duration_since(self.measured) >= MEASURE)?;
+        self.measured = now;
+        size_limit::exceeded(&self.pod, volumes).await
     }
 
     fn is_overdue(&self) -> bool {
