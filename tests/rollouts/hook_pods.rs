@@ -13,9 +13,10 @@ use boathook_tests::{
     Ctx,
     boathook::{
         lifecycles::{stage, waits},
-        rollouts::{History, Moment, Now, Thing, Web, hook_stage, is_hook, is_live, template, web},
+        rollouts::{History, Moment, Now, Thing, Web, hook_stage, is_hook, is_live, template},
     },
     deployments::deployment,
+    pods::PodBuilder,
 };
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -51,35 +52,31 @@ pub(crate) async fn a_hook_has_what_its_container_has_and_more(ctx: Ctx, _: Exec
 }
 
 pub(crate) async fn a_hook_whose_pod_is_deleted_runs_again(ctx: Ctx, _: Executor) -> Result<()> {
-    let mut web = Web::adopted(&ctx, web(&ctx).replicas(1), json!({"pre": waits()})).await?;
-    web.roll_to("v2").await?;
-    let lost = web.hook_runs(Stage::Pre).await?.name_any();
-    some_of_its_time_passes(&ctx).await?;
-    ctx.api::<Pod>().delete(&lost, &DeleteParams::default()).await?;
-    runs_again(&ctx, web).await.map(drop)
+    for at in [Stage::Pre, Stage::Mid] {
+        let (web, lost) = hook_that_waits(&ctx, template(&ctx), at).await?;
+        ctx.api::<Pod>().delete(&lost, &DeleteParams::default()).await?;
+        runs_again(&ctx, web, at).await?;
+    }
+    Ok(())
 }
 
 /// By the API, which deletes it.
 pub(crate) async fn a_hook_whose_pod_is_evicted_runs_again(ctx: Ctx, _: Executor) -> Result<()> {
-    let mut web = Web::adopted(&ctx, web(&ctx).replicas(1), json!({"pre": waits()})).await?;
-    web.roll_to("v2").await?;
-    let lost = web.hook_runs(Stage::Pre).await?.name_any();
-    some_of_its_time_passes(&ctx).await?;
-    ctx.api::<Pod>().evict(&lost, &EvictParams::default()).await?;
-    runs_again(&ctx, web).await.map(drop)
+    for at in [Stage::Pre, Stage::Mid] {
+        let (web, lost) = hook_that_waits(&ctx, template(&ctx), at).await?;
+        ctx.api::<Pod>().evict(&lost, &EvictParams::default()).await?;
+        runs_again(&ctx, web, at).await?;
+    }
+    Ok(())
 }
 
 /// By its node, which ends it and leaves it there, as failed.
 pub(crate) async fn a_hook_whose_pod_its_node_evicts_runs_again(ctx: Ctx, _: Executor) -> Result<()> {
-    let template = template(&ctx).scratch_at_most("1Mi");
-    let mut web = Web::adopted(&ctx, deployment("web", template).replicas(1), json!({"pre": waits()})).await?;
-    web.roll_to("v2").await?;
-    let lost = web.hook_runs(Stage::Pre).await?.name_any();
-    some_of_its_time_passes(&ctx).await?;
+    let (web, lost) = hook_that_waits(&ctx, template(&ctx).scratch_at_most("1Mi"), Stage::Pre).await?;
     ctx.shell(&lost, "head -c 4194304 /dev/zero > log/filled").await?;
     let runs_no_more = |now: &Now| now.pods.get(&lost).is_none_or(|pod| !is_live(pod)).then_some(());
     web.until("its node has evicted it", runs_no_more).await?;
-    let history = runs_again(&ctx, web).await?;
+    let history = runs_again(&ctx, web, Stage::Pre).await?;
     let was_evicted = history.moments().iter().any(|moment| match &moment.thing {
         Thing::Pod(pod) => pod.status.as_ref().is_some_and(|status| status.reason.as_deref() == Some("Evicted")),
         Thing::Deployment(_) | Thing::ReplicaSet(_) | Thing::Lifecycle(_) => false,
@@ -88,20 +85,27 @@ pub(crate) async fn a_hook_whose_pod_its_node_evicts_runs_again(ctx: Ctx, _: Exe
     Ok(())
 }
 
-/// A pod's time is counted in whole seconds: more than one passes.
-async fn some_of_its_time_passes(ctx: &Ctx) -> Result<()> {
+/// A rollout whose hook of this stage runs, and the name of its pod; some of its time has passed. Mid is of a Recreate.
+async fn hook_that_waits(ctx: &Ctx, template: PodBuilder, at: Stage) -> Result<(Web, String)> {
+    let deployment = deployment("web", template).replicas(1).recreate_if(at == Stage::Mid);
+    let mut web = Web::adopted(ctx, deployment, json!({at.as_str(): waits()})).await?;
+    web.roll_to("v2").await?;
+    let pod = web.hook_runs(at).await?.name_any();
+    // A pod's time is counted in whole seconds: more than one passes.
     ctx.let_a_second_pass().await?;
-    ctx.let_a_second_pass().await
+    ctx.let_a_second_pass().await?;
+    Ok((web, pod))
 }
 
-async fn runs_again(ctx: &Ctx, web: Web) -> Result<History> {
-    web.release(Stage::Pre).await?;
-    let record = stage(&web.completed().await?, Stage::Pre)?;
+async fn runs_again(ctx: &Ctx, web: Web, at: Stage) -> Result<History> {
+    web.release(at).await?;
+    let record = stage(&web.completed().await?, at)?;
     assert_eq!((record.state, record.pods), (StageState::Succeeded, 2), "{record:?}");
     assert_eq!(record.failures, 0, "it was stopped, and has not failed: {record:?}");
     ctx.event_of::<DeploymentLifecycle>("web", reason::HOOK_POD_LOST).await?;
+    web.delete_all().await?;
     let history = web.finish().await?;
-    assert_eq!(history.runs(), ["pre v2", "pre v2"]);
+    assert_eq!(history.runs(), [format!("{at} v2"), format!("{at} v2")]);
     let mut pods = BTreeMap::new();
     for (place, (uid, seconds)) in history.moments().iter().filter_map(deadline_of_hook).enumerate() {
         pods.entry(uid).or_insert((place, seconds));

@@ -62,6 +62,10 @@ pub(crate) async fn with_boathook_down_rollouts_hold_and_then_complete_by_themse
     rolls.discount_new_pods().await?;
     rolls.release(Stage::Pre).await?;
     rolls.until_phase(RolloutPhase::Rolling).await?;
+    let recreate = deployment("recreates", template(&ctx)).replicas(2).recreate();
+    let mut recreates = Web::adopted(&ctx, recreate, json!({"mid": waits(), "post": passes()})).await?;
+    recreates.roll_to("v2").await?;
+    recreates.hook_runs(Stage::Mid).await?;
     controller.kill().await?;
 
     idle.roll_to("v2").await?;
@@ -74,12 +78,15 @@ pub(crate) async fn with_boathook_down_rollouts_hold_and_then_complete_by_themse
     rolls.count_new_pods().await?;
     ctx.api::<Deployment>().delete(deleted.name(), &DeleteParams::default()).await?;
     deleted.until("it is gone with its pods", |now| now.pods.is_empty().then_some(())).await?;
+    recreates.release(Stage::Mid).await?;
+    recreates.scale(3).await?;
     let moves = |now: &Now| ready_pods(now, "v1") < 3 || ready_pods(now, "v2") > 0;
     tokio::select! {
         // Nothing is waited for: this is how long nobody answers.
         () = tokio::time::sleep(FIVE_MINUTES) => {}
         moved = happens(&idle, "the old version goes, or the new one comes", moves) => return moved,
         moved = happens(&held, "the old version goes, or the new one comes", moves) => return moved,
+        moved = happens(&recreates, "a version comes", |now| now.pods.values().any(|pod| !is_hook(pod))) => return moved,
         moved = happens(&rolls, "the old version goes", |now| ready_pods(now, "v1") < 2) => return moved,
     }
 
@@ -91,6 +98,11 @@ pub(crate) async fn with_boathook_down_rollouts_hold_and_then_complete_by_themse
         web.serves("v2", 3).await?;
         assert_eq!(web.finish().await?.runs(), ["pre v2", "post v2"]);
     }
+    recreates.completed().await?;
+    recreates.serves("v2", 3).await?;
+    assert_eq!(recreates.finish().await?.runs(), ["mid v2", "post v2"]);
+    deleted.delete_all().await?;
+    assert_eq!(deleted.finish().await?.runs(), ["pre v2"]);
     end(&ctx, controller).await
 }
 

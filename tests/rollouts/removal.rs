@@ -43,8 +43,12 @@ async fn let_go_and_adopt_again(mut web: Web, at: Stage) -> Result<()> {
 }
 
 pub(crate) async fn a_lifecycle_deleted_during_pre_lets_go_and_made_again_holds(ctx: Ctx, _: Executor) -> Result<()> {
-    let web = Web::adopted(&ctx, web(&ctx).replicas(2), json!({"pre": waits(), "post": passes()})).await?;
-    let_go_and_adopt_again(web, Stage::Pre).await
+    for recreate in [false, true] {
+        let (deployment, hooks) =
+            (web(&ctx).replicas(2).recreate_if(recreate), json!({"pre": waits(), "post": passes()}));
+        let_go_and_adopt_again(Web::adopted(&ctx, deployment, hooks).await?, Stage::Pre).await?;
+    }
+    Ok(())
 }
 
 pub(crate) async fn a_lifecycle_deleted_during_mid_lets_go_and_made_again_holds(ctx: Ctx, _: Executor) -> Result<()> {
@@ -91,6 +95,21 @@ pub(crate) async fn a_deployment_deleted_during_mid_or_post_takes_its_hook_with_
         web.hook_runs(at).await?;
         web.delete_all().await?;
         assert_eq!(web.finish().await?.runs(), [format!("{at} v2")], "recreate: {recreate}");
+    }
+    Ok(())
+}
+
+pub(crate) async fn a_deployment_deleted_while_pods_are_replaced_runs_no_more_hooks(
+    ctx: Ctx,
+    _: Executor,
+) -> Result<()> {
+    for recreate in [false, true] {
+        let deployment = web(&ctx).replicas(2).rolling(1, 0).recreate_if(recreate);
+        let mut web = Web::adopted(&ctx, deployment, json!({"pre": passes(), "post": passes()})).await?;
+        web.roll_to(BROKEN).await?;
+        web.until_phase(RolloutPhase::Rolling).await?;
+        web.delete_all().await?;
+        assert_eq!(web.finish().await?.runs(), ["pre broken"], "recreate: {recreate}");
     }
     Ok(())
 }

@@ -13,10 +13,10 @@ use boathook_tests::{
     },
     deployments::revision,
 };
-use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use kube::{
     ResourceExt,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams},
 };
 use serde_json::json;
 
@@ -184,4 +184,16 @@ async fn scaled_by_hand(web: &Web, of_revision: i64, to: i32) -> Result<Option<i
 
 fn is_of(set: &ReplicaSet, of_revision: i64, replicas: i32) -> bool {
     revision(set) == Some(of_revision) && set.spec.as_ref().is_some_and(|spec| spec.replicas == Some(replicas))
+}
+
+/// Whoever deletes the Deployment and keeps its pods has a plain ReplicaSet: nobody rolls it out, and nobody holds it.
+pub(crate) async fn a_replica_set_whose_deployment_is_gone_is_scaled_by_hand(ctx: Ctx, _: Executor) -> Result<()> {
+    let web = Web::adopted(&ctx, web(&ctx).replicas(1), json!({"pre": passes()})).await?;
+    let set = web.until("its ReplicaSet is there", |now| now.sets.keys().next().cloned()).await?;
+    ctx.api::<Deployment>().delete("web", &DeleteParams::orphan()).await?;
+    let is_orphaned = |set: &ReplicaSet| set.owner_references().is_empty();
+    web.until("its ReplicaSet is nobody's", |now| now.sets.get(&set).filter(|set| is_orphaned(set)).map(drop)).await?;
+    let scale = Patch::Merge(json!({"spec": {"replicas": 2}}));
+    ctx.api::<ReplicaSet>().patch_scale(&set, &PatchParams::default(), &scale).await?;
+    web.serves("v1", 2).await
 }

@@ -11,7 +11,7 @@ use boathook_tests::{
     Ctx,
     boathook::{
         lifecycles::{condition_of, hook, passes, stages, waits},
-        rollouts::{BROKEN, History, Web, is_hook, is_live, web},
+        rollouts::{History, Web, is_hook, is_live, web},
     },
     deployments::is_rolled_out,
     pods::is_ready,
@@ -100,9 +100,14 @@ pub(crate) async fn what_is_adopted_runs_no_hooks_until_its_next_template(ctx: C
 /// What was under way when it was adopted is nobody's business; what comes after it is.
 pub(crate) async fn a_rollout_under_way_when_it_is_adopted_goes_on_without_hooks(ctx: Ctx, _: Executor) -> Result<()> {
     let mut web = Web::run(&ctx, web(&ctx).replicas(2).rolling(1, 0)).await?;
-    web.roll_to(BROKEN).await?;
-    web.until("a broken pod is made", |now| (now.pods.len() == 3).then_some(())).await?;
+    // No new pod counts before it is adopted.
+    web.pause().await?;
+    web.roll_to("v2").await?;
+    web.write(json!({"spec": {"paused": null, "minReadySeconds": 500}})).await?;
+    web.until("a new pod is made", |now| (now.pods.len() == 3).then_some(())).await?;
     web.adopt(json!({"pre": passes(), "post": passes()})).await?;
+    web.count_new_pods().await?;
+    web.serves("v2", 2).await?;
     web.roll_to("v3").await?;
     web.completed().await?;
     web.serves("v3", 2).await?;
@@ -127,8 +132,7 @@ pub(crate) async fn hooks_that_are_edited_during_a_rollout_count_from_the_next_o
     Ok(())
 }
 
-/// maxSurge 0, maxUnavailable 0, and an ordinary Deployment's quarter of each: no pod of the old version goes before pre
-/// has passed.
+/// maxSurge 0, then maxUnavailable 0: no pod of the old version goes before pre has passed.
 pub(crate) async fn every_bound_of_a_rolling_update_is_kept(ctx: Ctx, _: Executor) -> Result<()> {
     let mut web = Web::adopted(&ctx, web(&ctx).replicas(3).rolling(0, 1), json!({"pre": waits()})).await?;
     let bounds = json!({"strategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}});

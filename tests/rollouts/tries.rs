@@ -85,6 +85,19 @@ pub(crate) async fn a_hook_whose_image_is_missing_says_so_until_its_time_is_over
     Ok(())
 }
 
+/// It is ended with its pod, and what it wrote is read before that.
+pub(crate) async fn a_hook_that_hangs_says_what_it_wrote_when_its_time_is_over(ctx: Ctx, _: Executor) -> Result<()> {
+    let deployment = web(&ctx).replicas(1).progress_deadline(15);
+    let hangs = policy(hook("echo waiting for the lock; sleep 2147483647"), "Abort");
+    let mut web = Web::adopted(&ctx, deployment, json!({"pre": hangs})).await?;
+    web.roll_to("v2").await?;
+    let record = stage(&web.aborted().await?, Stage::Pre)?;
+    ensure!(record.log_tail.as_deref().is_some_and(|tail| tail.contains("waiting for the lock")), "{record:?}");
+    web.serves("v1", 1).await?;
+    assert_eq!(web.finish().await?.runs(), ["pre v2"]);
+    Ok(())
+}
+
 pub(crate) async fn a_hook_of_a_container_that_is_not_there_fails_at_once(ctx: Ctx, _: Executor) -> Result<()> {
     let unknown = json!({"execNewPod": {"containerName": "nobody", "command": ["true"]}});
     let mut web = Web::adopted(&ctx, web(&ctx).replicas(1), json!({"pre": unknown})).await?;

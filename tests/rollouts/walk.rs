@@ -49,8 +49,9 @@ const ELSEWHERE: Measure = Measure { operations: 50, kills: 8, pause: 1500 };
 /// When everything is as it will be, nothing is written for this long.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// Some of these are vetoed by their pre.
-const VERSIONS: [&str; 5] = ["v1", "v2", "v3", "v4", "vetoed"];
+/// One of these is vetoed by its pre.
+const VERSIONS: [&str; 5] = ["v1", "v2", "v3", "v4", VETOED];
+const VETOED: &str = "vetoed";
 
 pub(crate) async fn whatever_users_do_at_random_every_promise_is_kept(
     ctx: Ctx,
@@ -226,7 +227,10 @@ fn ends_as_promised(web: &Web) -> Result<()> {
             let rolled_out = now.deployment.as_ref().is_some_and(is_rolled_out);
             ensure!(rolled_out, "`{name}` is called complete, and is not rolled out: {:?}", now.deployment);
         }
-        Some(RolloutPhase::Aborted) => {}
+        Some(RolloutPhase::Aborted) => {
+            let version = now.deployment.as_ref().map(version_of);
+            ensure!(version.as_deref() == Some(VETOED), "`{name}` was aborted, and nothing is wrong with {version:?}");
+        }
         other => anyhow::bail!("`{name}` stands still in {other:?}"),
     }
     let hooks: Vec<_> = now.pods.values().filter(|pod| is_hook(pod) && is_live(pod)).collect();

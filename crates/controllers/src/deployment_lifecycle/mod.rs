@@ -57,12 +57,13 @@ impl Reconcile<DeploymentLifecycle> for Controller {
         // Never led: whoever does looks after it.
         let Some(leadership) = self.lease.leadership() else { return Ok(None) };
         let Some(object) = observe::live(self, &object).await? else { return Ok(None) };
-        let observed = observe::observe(self, &object, leadership).await?;
+        // One moment for both: what is looked for when a time is over is there when that is decided.
         let now = Timestamp::now();
+        let observed = observe::observe(self, &object, leadership, now).await?;
         let decision = decide(&observed, now);
         let done = act::act(self, &object, decision.effects).await?;
         match done {
-            Done::All => Ok(decision.again.map(|again| until(again, now))),
+            Done::All => Ok(decision.again.map(|again| until(again, Timestamp::now()))),
             Done::PodRefused => Ok(Some(Duration::ZERO)),
         }
     }

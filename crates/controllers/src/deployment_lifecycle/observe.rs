@@ -1,12 +1,17 @@
 //! What a decision needs to know: the Deployment, its ReplicaSets and pods, and the pods of hooks. All of it is read from
 //! the API server itself: what is opened or let go is never so on a cache's word.
 
-use boathook_api::{DeploymentLifecycle, deployment_lifecycle::StageState, words::HOOK_OF_LABEL};
+use boathook_api::{
+    DeploymentLifecycle,
+    deployment_lifecycle::{StageRecord, StageState},
+    words::HOOK_OF_LABEL,
+};
 use boathook_decide::{
     Leadership,
-    deployment_lifecycle::{End, HookPod, Observed, Strategy, is_ours, label_of},
+    deployment_lifecycle::{End, HookPod, Observed, Strategy, is_ours, label_of, time_is_over},
 };
 use boathook_runtime::{Classified, ErrorClass, in_time};
+use jiff::Timestamp;
 use k8s_openapi::{
     api::{admissionregistration::v1::MutatingWebhookConfiguration, core::v1::Pod},
     apimachinery::pkg::apis::meta::v1::LabelSelector,
@@ -67,6 +72,7 @@ pub(super) async fn observe<'a>(
     controller: &Controller,
     object: &'a DeploymentLifecycle,
     leadership: Leadership,
+    now: Timestamp,
 ) -> Result<Observed<'a>, ObserveError> {
     let (client, name) = (&controller.client, object.name_any());
     let namespace = object.namespace().unwrap_or_default();
@@ -98,7 +104,7 @@ pub(super) async fn observe<'a>(
             observed.replica_sets = all.iter().filter(|set| is_orphan(set, &name)).map(seen::replica_set).collect();
         }
         let gone = object.status.as_ref().and_then(|status| status.deployment_uid.clone());
-        observed.hook_pods = ours(&observed, &pods, &of_hooks, gone).await;
+        observed.hook_pods = ours(&observed, &pods, &of_hooks, gone, |_| false).await;
         return Ok(observed);
     };
     let deployment = seen::deployment(&found).context(UnreadableSnafu { name: &name })?;
@@ -113,7 +119,8 @@ pub(super) async fn observe<'a>(
         set.owner_references().iter().any(|owner| owner.uid == deployment.uid && owner.controller == Some(true))
     };
     observed.replica_sets = sets.iter().filter(owned).map(seen::replica_set).collect();
-    observed.hook_pods = ours(&observed, &pods, &of_hooks, Some(deployment.uid.clone())).await;
+    let is_over = |record: &StageRecord| time_is_over(record, &deployment, now);
+    observed.hook_pods = ours(&observed, &pods, &of_hooks, Some(deployment.uid.clone()), is_over).await;
     if deployment.strategy == Strategy::Recreate {
         let pods = all(&pods, selected).await.context(ListSnafu { what: "pods", name: &name })?;
         // Another Deployment may select them too.
@@ -140,7 +147,13 @@ fn is_replica(pod: &Pod, but: &[String]) -> bool {
 }
 
 /// Those of the labelled pods that were made for hooks of this Deployment.
-async fn ours(observed: &Observed<'_>, pods: &Api<Pod>, labelled: &[Pod], deployment: Option<String>) -> Vec<HookPod> {
+async fn ours(
+    observed: &Observed<'_>,
+    pods: &Api<Pod>,
+    labelled: &[Pod],
+    deployment: Option<String>,
+    is_over: impl Fn(&StageRecord) -> bool,
+) -> Vec<HookPod> {
     let object = observed.object;
     let owners: Vec<_> = observed.replica_sets.iter().map(|set| set.uid.clone()).chain(deployment).collect();
     let stages = object.status.iter().flat_map(|status| &status.rollout).flat_map(|rollout| &rollout.stages);
@@ -153,7 +166,7 @@ async fn ours(observed: &Observed<'_>, pods: &Api<Pod>, labelled: &[Pod], deploy
             continue;
         }
         let mut seen = hook_pods::seen(pod);
-        if is_news(object, &seen) {
+        if is_news(object, &seen, &is_over) {
             seen.log_tail = hook_log::tail(pods, pod).await;
         }
         found.push(seen);
@@ -161,15 +174,15 @@ async fn ours(observed: &Observed<'_>, pods: &Api<Pod>, labelled: &[Pod], deploy
     found
 }
 
-/// Whether a hook has failed once more than is written down.
-fn is_news(object: &DeploymentLifecycle, pod: &HookPod) -> bool {
+/// Whether a hook has failed once more than is written down, or is about to because its time is over.
+fn is_news(object: &DeploymentLifecycle, pod: &HookPod, is_over: impl Fn(&StageRecord) -> bool) -> bool {
     let stages = object.status.iter().flat_map(|status| &status.rollout).flat_map(|rollout| &rollout.stages);
     let mut running = stages.into_iter().filter(|record| record.state == StageState::Running);
     let record = running.find(|record| record.pod.as_ref() == Some(&pod.name));
     record.is_some_and(|record| match &pod.end {
         Some(End::Failed(_) | End::Exhausted) => true,
         Some(End::Succeeded | End::Lost(_)) => false,
-        None => pod.failures > record.pod_failures,
+        None => pod.failures > record.pod_failures || is_over(record),
     })
 }
 

@@ -33,6 +33,7 @@ use kube::ResourceExt;
 
 use crate::{Leadership, Report};
 pub use hook_pod::{DEFAULT_CONTAINER, Making, build as hook_pod, is_ours, label_of};
+pub use stage::time_is_over;
 pub use surroundings::{Deployment, DeploymentCondition, End, HookPod, ReplicaSet, Strategy};
 
 use gate::Mark;

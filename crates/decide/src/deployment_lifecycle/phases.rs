@@ -141,8 +141,9 @@ impl Look<'_> {
         }
         self.drain(deployment, target);
         let made = target.is_some_and(|target| target.revision.is_some());
-        // Without a hook nothing hangs on it: the Deployment controller itself lets the old version end first.
-        let is_free = !self.needs_a_pod(Stage::Mid) || self.is_drained();
+        // Without a hook nothing hangs on it: the Deployment controller itself lets the old version end first. And without
+        // the gate nothing keeps the new version from running beside it.
+        let is_free = !self.needs_a_pod(Stage::Mid) || (self.is_drained() && self.observed.gate_is_there);
         if !is_free || !made {
             let message = self.still_ending(deployment, "pre has passed: the old version ends, the new one is held");
             self.wait(deployment, reason::DRAINING, &message);

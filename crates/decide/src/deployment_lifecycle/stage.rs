@@ -291,6 +291,11 @@ impl Look<'_> {
     }
 }
 
+/// Whether the time of a stage is over by our own clock, whatever its pod says.
+pub fn time_is_over(record: &StageRecord, deployment: &Deployment, now: Timestamp) -> bool {
+    now >= deadline(record, deployment)
+}
+
 fn deadline(record: &StageRecord, deployment: &Deployment) -> Timestamp {
     record.start_time.0 + SignedDuration::from_secs(deployment.progress_deadline_seconds.into())
 }

@@ -5,8 +5,14 @@ use serde_json::Value;
 use super::quantity::nanos;
 use crate::naming;
 
-/// Fields of quantities, or of objects of them.
-const QUANTITIES: [&str; 4] = ["limits", "requests", "sizeLimit", "divisor"];
+/// Fields of quantities, or of objects of them, each with what it is a field of: anybody may call a label `limits`.
+const QUANTITIES: [(&str, &str); 5] = [
+    ("resources", "limits"),
+    ("resources", "requests"),
+    ("emptyDir", "sizeLimit"),
+    ("resourceFieldRef", "divisor"),
+    ("spec", "overhead"),
+];
 
 /// The label that the Deployment controller adds to the template of a ReplicaSet.
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
@@ -29,12 +35,12 @@ pub fn digest(template: &Value) -> String {
         }
     }
     let mut text = String::new();
-    write(&template, false, &mut text);
+    write(&template, "", false, &mut text);
     format!("{:016x}", naming::digest(&[&text]))
 }
 
-/// As JSON, with its keys in order.
-fn write(value: &Value, quantities: bool, text: &mut String) {
+/// As JSON, with its keys in order. `name` is the field that has the value.
+fn write(value: &Value, name: &str, quantities: bool, text: &mut String) {
     match value {
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().collect();
@@ -43,7 +49,7 @@ fn write(value: &Value, quantities: bool, text: &mut String) {
             for (key, value) in fields {
                 text.push_str(&Value::from(key.as_str()).to_string());
                 text.push(':');
-                write(value, quantities || QUANTITIES.contains(&key.as_str()), text);
+                write(value, key, quantities || QUANTITIES.contains(&(name, key.as_str())), text);
                 text.push(',');
             }
             text.push('}');
@@ -51,7 +57,7 @@ fn write(value: &Value, quantities: bool, text: &mut String) {
         Value::Array(items) => {
             text.push('[');
             for item in items {
-                write(item, quantities, text);
+                write(item, name, quantities, text);
                 text.push(',');
             }
             text.push(']');
@@ -88,5 +94,9 @@ mod tests {
         assert_eq!(of("1Gi", "1"), of("1073741824", "1"));
         assert_ne!(of("1Gi", "1"), of("1G", "1"));
         assert_ne!(of("1Gi", "1"), of("1Gi", "1000m"));
+        let labelled = |limits: &str| digest(&json!({"metadata": {"labels": {"limits": limits}}}));
+        assert_ne!(labelled("1"), labelled("1000m"));
+        let above = |cpu: &str| digest(&json!({"spec": {"overhead": {"cpu": cpu}}}));
+        assert_eq!(above("250m"), above("0.25"));
     }
 }

@@ -274,6 +274,7 @@ impl Web {
 fn runs_hook(pod: &Pod, stage: Stage, version: &str) -> bool {
     let state = main(pod).and_then(|container| container.state.as_ref());
     hook_stage(pod) == Some(stage.as_str())
+        && is_live(pod)
         && pod.metadata.deletion_timestamp.is_none()
         && state.is_some_and(|state| state.running.is_some())
         && version_of_pod(pod) == version

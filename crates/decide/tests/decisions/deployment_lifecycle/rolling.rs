@@ -212,6 +212,20 @@ fn mid_waits_until_every_replica_set_is_seen_as_it_is_by_its_controller() {
 }
 
 #[test]
+fn mid_waits_for_the_gate_without_which_the_new_version_would_run_beside_it() {
+    let mut look = Look::at_pre(Strategy::Recreate, json!({"mid": hook("Retry")}));
+    look.done();
+    look.old_version_ends();
+    look.sets.push(set("new", 2, 0, None));
+    look.gate_is_there = false;
+    assert!(look.done().again.is_some(), "nobody tells when it is there again");
+    assert!(look.hook_pods.is_empty());
+    look.gate_is_there = true;
+    look.done();
+    assert_eq!(look.hook_pods.len(), 1);
+}
+
+#[test]
 fn which_pods_do_not_end_is_said_after_a_minute() {
     let mut look = Look::at_pre(Strategy::Recreate, json!({"mid": hook("Retry")}));
     look.done();
