@@ -33,7 +33,7 @@ const AT_ONCE: usize = 8;
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Whoever is frozen waits for what runs, and nobody for an Event: it gives way to that, no longer than this.
-const GIVES_WAY: Duration = Duration::from_secs(1);
+const GIVES_WAY: Duration = Duration::from_secs(3);
 
 /// One Event to be written.
 pub(crate) struct Tale {
