@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use boathook_api::{Probe, pod_notification::ErrorType};
+use boathook_api::{Probe, action::Deed, pod_notification::ErrorType};
 
 use crate::{
     Outcome, Place, Target,
@@ -26,7 +26,7 @@ pub(crate) async fn ask(place: &Place, target: &Target, probe: &Probe, until: &U
     let mut passed_in_a_row = 0;
     let mut pause = probe.initial_delay();
     loop {
-        if let Err(stop) = until.pause(pause).await {
+        if let Err(stop) = until.before_more().pause(pause).await {
             return Verdict::Failed(given_up(stop, last, until));
         }
         let attempt = place.attempt(target, &action.deed, &until.at_most(action.timeout)).await;
@@ -43,7 +43,8 @@ pub(crate) async fn ask(place: &Place, target: &Target, probe: &Probe, until: &U
         if passed_in_a_row >= probe.success_threshold {
             return Verdict::Passed;
         }
-        if attempt.process_may_remain {
+        // A question that nobody answered is asked again, as a kubelet does.
+        if attempt.process_may_remain && matches!(action.deed, Deed::Exec(_)) {
             // Asking again would leave one more behind.
             let message = format!("the probe is not asked again: {}", last.unwrap_or_default());
             let failed = Attempt::failed(ErrorType::ProbeFailed, message);

@@ -59,8 +59,8 @@ struct Tries {
     started: Timestamp,
     attempts: i32,
     pause: Duration,
-    /// Why the last attempt failed that another one followed.
-    before: Option<String>,
+    /// The last attempt that another one followed.
+    before: Option<Attempt>,
 }
 
 impl Tries {
@@ -72,18 +72,28 @@ impl Tries {
     /// Whether another attempt is to follow this one, after a pause that is over then.
     async fn goes_on_after(&mut self, attempt: &Attempt) -> bool {
         let again = self.retry == Retry::UntilTimeout && may_be_tried_again(attempt);
-        if !again || !self.until.has_time_after(self.pause) || self.until.pause(self.pause).await.is_err() {
+        if !again || !self.until.has_time_after(self.pause) {
+            return false;
+        }
+        if self.until.before_more().pause(self.pause).await.is_err() {
             return false;
         }
         self.pause = LONGEST_PAUSE.min(self.pause * 2);
         self.attempts += 1;
-        self.before = attempt.outcome.failure().map(|failure| failure.message.clone());
+        self.before = Some(attempt.clone());
         true
     }
 
     fn end_with(self, last: Attempt) -> Ended {
         let Self { started, attempts, before, .. } = self;
-        let last = with_the_one_before(last, before);
+        let (last, attempts) = match before {
+            // Nothing of the last one was run, but the handler was.
+            Some(before) if was_revoked(&last) => (before, attempts - 1),
+            before => {
+                let why = before.as_ref().and_then(|before| before.outcome.failure());
+                (with_the_one_before(last, why.map(|failure| failure.message.clone())), attempts)
+            }
+        };
         let Attempt { outcome, exit_code, output, container_id, process_may_remain } = last;
         let completed = Timestamp::now();
         Ended { outcome, exit_code, output, container_id, attempts, started, completed, process_may_remain }
@@ -100,6 +110,10 @@ fn with_the_one_before(attempt: Attempt, before: Option<String>) -> Attempt {
         }
         (Outcome::Succeeded | Outcome::Failed(_) | Outcome::Unknown(_), _) => attempt,
     }
+}
+
+fn was_revoked(attempt: &Attempt) -> bool {
+    attempt.outcome.failure().is_some_and(|failure| failure.kind == ErrorType::Revoked)
 }
 
 /// Not what may be running still, what nobody knows about, and what will never be otherwise.
@@ -125,30 +139,4 @@ fn may_be_tried_again(attempt: &Attempt) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_attempt_that_was_cut_short_tells_why_the_one_before_it_failed() {
-        let told = |attempt, before: Option<&str>| {
-            let attempt = with_the_one_before(attempt, before.map(str::to_owned));
-            attempt.outcome.failure().map(|failure| failure.message.clone())
-        };
-        let late = || Attempt::failed(ErrorType::HandlerTimeout, "too late");
-        assert_eq!(told(late(), Some("exit code 7")).as_deref(), Some("too late; the attempt before it: exit code 7"));
-        assert_eq!(told(late(), None).as_deref(), Some("too late"));
-        let failed = Attempt::failed(ErrorType::HandlerFailed, "exit code 8");
-        assert_eq!(told(failed, Some("exit code 7")).as_deref(), Some("exit code 8"));
-        assert_eq!(told(Attempt::succeeded(), Some("exit code 7")), None);
-    }
-
-    #[test]
-    fn what_may_be_running_or_cannot_change_is_not_tried_again() {
-        let failed = Attempt::failed(ErrorType::HandlerFailed, "exit code 1");
-        assert!(may_be_tried_again(&failed));
-        assert!(!may_be_tried_again(&Attempt { process_may_remain: true, ..failed }));
-        assert!(!may_be_tried_again(&Attempt::failed(ErrorType::PodNotFound, "gone")));
-        assert!(!may_be_tried_again(&Attempt { process_may_remain: false, ..Attempt::unknown("lost") }));
-        assert!(!may_be_tried_again(&Attempt::succeeded()));
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::Cancel;
+use crate::{Cancel, cancel::Word};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Until {
@@ -12,6 +12,8 @@ pub(crate) struct Until {
     limit: Duration,
     deadline: Instant,
     cancel: Cancel,
+    /// By which word it ends before its time.
+    ends_by: Word,
 }
 
 /// Why something must not go on.
@@ -23,13 +25,18 @@ pub(crate) enum Stop {
 
 impl Until {
     pub(crate) fn within(limit: Duration, cancel: Cancel) -> Self {
-        Self { limit, deadline: Instant::now() + limit, cancel }
+        Self { limit, deadline: Instant::now() + limit, cancel, ends_by: Word::Stop }
     }
 
     /// The same, and not longer than `limit` from now.
     pub(crate) fn at_most(&self, limit: Duration) -> Self {
         let deadline = Instant::now() + limit;
-        if deadline < self.deadline { Self { limit, deadline, cancel: self.cancel.clone() } } else { self.clone() }
+        if deadline < self.deadline { Self { limit, deadline, ..self.clone() } } else { self.clone() }
+    }
+
+    /// The same, for what comes before something is begun: it is over as well when nothing more is to begin.
+    pub(crate) fn before_more(&self) -> Self {
+        Self { ends_by: Word::BeginNoMore, ..self.clone() }
     }
 
     pub(crate) fn limit(&self) -> Duration {
@@ -45,7 +52,7 @@ impl Until {
     pub(crate) async fn over(&self) -> Stop {
         tokio::select! {
             biased;
-            () = self.cancel.cancelled() => Stop::Cancelled,
+            () = self.cancel.told(self.ends_by) => Stop::Cancelled,
             () = tokio::time::sleep_until(self.deadline) => Stop::TimeOver,
         }
     }
@@ -85,6 +92,15 @@ mod tests {
         cancel.cancel();
         let begun = until.run(async { unreachable!("it was cancelled") }).await;
         assert_eq!(begun, Err::<(), _>(Stop::Cancelled));
+    }
+
+    #[tokio::test]
+    async fn when_nothing_more_is_to_begin_what_is_under_way_goes_on() {
+        let cancel = Cancel::new();
+        let until = Until::within(LONG, cancel.clone());
+        cancel.begin_no_more();
+        assert_eq!(until.run(async { 7 }).await, Ok(7));
+        assert_eq!(until.before_more().run(async { 7 }).await, Err(Stop::Cancelled));
     }
 
     #[test]

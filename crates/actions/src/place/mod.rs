@@ -41,7 +41,7 @@ pub enum Place {
 impl Place {
     /// Does it once. The probe and further attempts are the caller's.
     pub(crate) async fn attempt(&self, target: &Target, deed: &Deed, until: &Until) -> Attempt {
-        let instance = match until.run(self.find(target)).await {
+        let instance = match until.before_more().run(self.find(target)).await {
             Ok(Ok(instance)) => instance,
             Ok(Err(failure)) => return failure.into(),
             Err(stop) => return not_looked_for(stop, until),
@@ -63,7 +63,7 @@ impl Place {
         let Deed::Exec(ExecAction { command, hold: _ }) = deed else {
             return (Attempt::failed(ErrorType::Unsupported, "only the session of a command can be held"), None);
         };
-        let instance = match until.run(self.find(target)).await {
+        let instance = match until.before_more().run(self.find(target)).await {
             Ok(Ok(instance)) => instance,
             Ok(Err(failure)) => return (failure.into(), None),
             Err(stop) => return (not_looked_for(stop, until), None),

@@ -57,22 +57,30 @@ fn running(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Deci
     let expires = object.expires(observed);
     let expired = expires.is_some_and(|expires| expires <= now);
     let mut decision = Decision { again: expires.filter(|_| !expired), ..Decision::default() };
-    match observed.me.role {
-        // It ends whatever the handler started, so the undo can follow at once.
-        Role::Agent if expired || object.is_revoked() => decision.effects.push(Effect::Cancel),
-        Role::Agent => {}
-        // Its input is closed, upon which a held command ends.
-        Role::Controller { .. } if object.object.spec.holds() && (expired || object.is_revoked()) => {
-            decision.effects.push(Effect::Cancel);
-        }
-        // Through the API server nothing can be ended: at expiry the undo runs beside the handler, and once more after
-        // it. Otherwise the handler's own end is waited for, which its timeout bounds.
-        Role::Controller { .. } if expired && observed.undo == Progress::Idle => {
-            rounds::start(object, &mut decision);
-        }
-        Role::Controller { .. } => {}
+    if !(expired || object.is_revoked() || observed.me.role.is_thaw_only()) {
+        return decision;
+    }
+    let end = end(observed, object);
+    // At expiry the undo runs beside a handler that cannot be ended, and once more after it. Otherwise the handler's own
+    // end is waited for, which its timeout bounds.
+    let beside = end == Effect::BeginNoMore && expired && observed.undo == Progress::Idle;
+    decision.effects.push(end);
+    if beside {
+        rounds::start(object, &mut decision);
     }
     decision
+}
+
+/// As far as handlers that run can be ended: nothing of them may begin any more.
+pub(super) fn end(observed: &Observed<'_>, object: &Object<'_>) -> Effect {
+    match observed.me.role {
+        // It ends whatever the handler started, so the undo can follow at once.
+        Role::Agent => Effect::Cancel,
+        // Its input is closed, upon which a held command ends.
+        Role::Controller { .. } if object.object.spec.holds() => Effect::Cancel,
+        // Through the API server nothing can be ended.
+        Role::Controller { .. } => Effect::BeginNoMore,
+    }
 }
 
 /// The handlers have ended in every container.

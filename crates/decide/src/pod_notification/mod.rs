@@ -140,6 +140,8 @@ pub enum Effect {
     Start(Vec<(String, Work)>),
     /// Ends the handlers that run. The run then ends by itself.
     Cancel,
+    /// No further attempt of the handlers is begun. What runs of them cannot be ended, and is waited for.
+    BeginNoMore,
     /// Runs the undos, all at once, unless they run already. Sessions that are held here are released first.
     StartUndo(Vec<(String, UndoWork)>),
     /// How the handlers ended is written down, or does not matter any more.

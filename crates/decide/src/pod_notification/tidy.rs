@@ -6,7 +6,7 @@ use boathook_api::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Decision, Effect, Object, Observed, Progress, Role, SeenPod, earliest, last_round, rounds};
+use super::{Decision, Effect, Object, Observed, Progress, Role, SeenPod, earliest, execute, last_round, rounds};
 use crate::Leadership;
 
 /// Nothing is owed: nothing holds the object, and it goes when its time is over.
@@ -48,7 +48,7 @@ pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, now: Timestam
 pub(super) fn gone(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
     match &observed.run {
         Progress::Idle => leftovers(observed, object, now),
-        Progress::Running => Decision { effects: vec![Effect::Cancel], ..Decision::default() },
+        Progress::Running => Decision { effects: vec![execute::end(observed, object)], ..Decision::default() },
         Progress::Ended { .. } => late_return(observed, object),
     }
 }

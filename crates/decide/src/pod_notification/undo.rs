@@ -21,10 +21,8 @@ pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, now: Timestam
         Progress::Idle => go_on(observed, object, now),
         Progress::Running => {
             let mut decision = go_on(observed, object, now);
-            if observed.me.role == Role::Agent {
-                // Another has said that it ended: so be it.
-                decision.effects.push(Effect::Cancel);
-            }
+            // Another has said that it ended: so be it. First, for a write may fail.
+            decision.effects.insert(0, execute::end(observed, object));
             decision
         }
         Progress::Ended { results, .. } if execute::is_written(&object.status, results) => {

@@ -113,7 +113,11 @@ pub async fn apply(
             runs.start(&Subject::of(object), work, room.take());
             runs.remember(object);
         }
-        Effect::Cancel | Effect::StartUndo(_) | Effect::ForgetRun | Effect::ForgetUndo => {
+        Effect::Cancel
+        | Effect::BeginNoMore
+        | Effect::StartUndo(_)
+        | Effect::ForgetRun
+        | Effect::ForgetUndo => {
             apply_here(runs, object, effect);
         }
         Effect::Delete => {
@@ -131,6 +135,7 @@ pub fn apply_here(runs: &Runs, object: &PodNotification, effect: Effect) {
     let uid = object.uid().unwrap_or_default();
     match effect {
         Effect::Cancel => runs.cancel(&uid),
+        Effect::BeginNoMore => runs.begin_no_more(&uid),
         Effect::StartUndo(work) => {
             runs.start_undo(&Subject::of(object), work);
             runs.remember(object);

@@ -149,6 +149,12 @@ impl Runs {
         cancel.iter().for_each(Cancel::cancel);
     }
 
+    /// Lets no further attempt of the handlers begin; what runs of them goes on to its end.
+    pub fn begin_no_more(&self, uid: &str) {
+        let cancel = self.change(|table| table.get(uid).and_then(|entry| entry.cancel.clone()));
+        cancel.iter().for_each(Cancel::begin_no_more);
+    }
+
     /// Ends all handlers that run, as far as the place can.
     pub fn cancel_all(&self) {
         let all: Vec<_> = self.change(|table| table.values().filter_map(|entry| entry.cancel.clone()).collect());

@@ -81,6 +81,8 @@ impl World {
                 }
                 Ok(())
             }
+            // Every handler here has one attempt.
+            Effect::BeginNoMore => Ok(()),
             Effect::StartUndo(work) => {
                 let containers = work.into_iter().map(|(container, _)| container).collect();
                 self.start_undo(who, target(&doing.object), containers, doing.thaw_only);

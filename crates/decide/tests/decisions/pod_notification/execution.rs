@@ -95,13 +95,31 @@ fn a_running_handler_is_ended_by_the_agent_when_it_is_revoked_or_expires() {
 fn through_the_api_server_the_undo_runs_beside_a_handler_at_expiry_and_once_more_after_it() {
     let mut look = Look::at_claimed(Executor::Api);
     (look.run, look.now) = (Progress::Running, 31);
-    assert_eq!(deeds(&look.decide()), ["undo back front"]);
+    assert_eq!(deeds(&look.decide()), ["begin no more", "undo back front"]);
     (look.undo, look.run, look.now) = (Progress::Running, ended([1, 32], SUCCEEDED), 33);
     assert_eq!(look.decide(), Decision::default());
     look.undo = ended([31, 33], SUCCEEDED);
     assert_eq!(deeds(&look.decide()), ["undo back front", "write", "forget run"]);
     // Also when the answer to that write was lost.
     assert_eq!(deeds(&look.written().decide()), ["forget run", "undo back front"]);
+}
+
+#[test]
+fn through_the_api_server_no_further_attempt_begins_after_a_revocation_the_expiry_or_the_loss_of_the_lease() {
+    let running = || {
+        let mut look = Look::at_claimed(Executor::Api);
+        (look.run, look.now) = (Progress::Running, 2);
+        look
+    };
+    assert_eq!(running().decide(), Decision { again: Some(at(31)), ..Decision::default() });
+    assert_eq!(deeds(&running().requested().decide()), ["begin no more"]);
+    assert_eq!(deeds(&running().deleted().decide()), ["begin no more"]);
+    let mut look = running();
+    look.role = THAW_ONLY;
+    assert_eq!(deeds(&look.decide()), ["begin no more"]);
+    let mut look = running();
+    (look.undo, look.now) = (Progress::Running, 32);
+    assert_eq!(deeds(&look.decide()), ["begin no more"]);
 }
 
 #[test]

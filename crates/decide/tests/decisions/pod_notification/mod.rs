@@ -200,6 +200,7 @@ fn status(decision: &Decision) -> Option<PodNotificationStatus> {
         | Effect::RemoveFinalizer
         | Effect::Start(_)
         | Effect::Cancel
+        | Effect::BeginNoMore
         | Effect::StartUndo(_)
         | Effect::ForgetRun
         | Effect::ForgetUndo
@@ -215,6 +216,7 @@ fn deeds(decision: &Decision) -> Vec<String> {
         Effect::WriteStatus(_) => "write".to_owned(),
         Effect::Start(work) => work.iter().fold("start".to_owned(), |deed, (container, _)| deed + " " + container),
         Effect::Cancel => "cancel".to_owned(),
+        Effect::BeginNoMore => "begin no more".to_owned(),
         Effect::StartUndo(work) => work.iter().fold("undo".to_owned(), |deed, (container, _)| deed + " " + container),
         Effect::ForgetRun => "forget run".to_owned(),
         Effect::ForgetUndo => "forget undo".to_owned(),

@@ -327,10 +327,13 @@ fn a_handler_that_returns_after_its_object_is_gone_is_undone() {
 }
 
 #[test]
-fn a_handler_that_the_agent_still_runs_when_another_said_that_it_ended_is_cancelled() {
+fn a_handler_that_still_runs_when_another_said_that_it_ended_is_ended_as_far_as_it_can_be() {
     let mut look = Look::at_held(Executor::Agent);
     look.run = Progress::Running;
     assert_eq!(deeds(&look.decide()), ["cancel"]);
+    let mut look = Look::at_held(Executor::Api);
+    (look.run, look.role) = (Progress::Running, THAW_ONLY);
+    assert_eq!(deeds(&look.decide()), ["begin no more"]);
 }
 
 #[test]

@@ -134,6 +134,8 @@ impl World {
                 self.cancel(who, &object.name_any());
                 Ok(())
             }
+            // Every handler here has one attempt.
+            OfNotification::BeginNoMore => Ok(()),
             OfNotification::StartUndo(_) => {
                 let pod = object.spec.pod_uid.clone().unwrap_or_default();
                 self.start_undo(who, &object.name_any(), &pod);

@@ -1,0 +1,166 @@
+//! Attempts: which follow, and which do not.
+
+use boathook_api::{Action, Probe};
+use http::{Request, Response};
+use kube::{Client, client::Body};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    time::timeout,
+};
+
+use super::*;
+use crate::ApiServer;
+
+const DEADLINE: Duration = Duration::from_secs(30);
+const FAILS: &str = "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n";
+const SUCCEEDS: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+#[test]
+fn an_attempt_that_was_cut_short_tells_why_the_one_before_it_failed() {
+    let told = |attempt, before: Option<&str>| {
+        let attempt = with_the_one_before(attempt, before.map(str::to_owned));
+        attempt.outcome.failure().map(|failure| failure.message.clone())
+    };
+    let late = || Attempt::failed(ErrorType::HandlerTimeout, "too late");
+    assert_eq!(told(late(), Some("exit code 7")).as_deref(), Some("too late; the attempt before it: exit code 7"));
+    assert_eq!(told(late(), None).as_deref(), Some("too late"));
+    let failed = Attempt::failed(ErrorType::HandlerFailed, "exit code 8");
+    assert_eq!(told(failed, Some("exit code 7")).as_deref(), Some("exit code 8"));
+    assert_eq!(told(Attempt::succeeded(), Some("exit code 7")), None);
+}
+
+#[test]
+fn what_may_be_running_or_cannot_change_is_not_tried_again() {
+    let failed = Attempt::failed(ErrorType::HandlerFailed, "exit code 1");
+    assert!(may_be_tried_again(&failed));
+    assert!(!may_be_tried_again(&Attempt { process_may_remain: true, ..failed }));
+    assert!(!may_be_tried_again(&Attempt::failed(ErrorType::PodNotFound, "gone")));
+    assert!(!may_be_tried_again(&Attempt { process_may_remain: false, ..Attempt::unknown("lost") }));
+    assert!(!may_be_tried_again(&Attempt::succeeded()));
+}
+
+/// A pod that answers on this machine, and an API server that knows it.
+struct Fixture {
+    listener: TcpListener,
+    place: Place,
+    /// How often the pod was looked for.
+    looks: watch::Receiver<usize>,
+    /// Whether those who look for it are answered.
+    answers: watch::Sender<bool>,
+}
+
+impl Fixture {
+    async fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (counting, looks) = watch::channel(0);
+        let (answers, answering) = watch::channel(true);
+        let service = tower::service_fn(move |_: Request<Body>| {
+            counting.send_modify(|looks| *looks += 1);
+            let mut answering = answering.clone();
+            async move {
+                let _ = answering.wait_for(|answers| *answers).await;
+                Response::builder().body(Body::from(pod().to_string().into_bytes()))
+            }
+        });
+        let place = Place::Api(ApiServer::new(Client::new(service, "default")));
+        Self { listener, place, looks, answers }
+    }
+
+    /// Asks the pod by HTTP, again and again until that succeeds.
+    fn run(&self, cancel: &Cancel, probe: Option<Probe>) -> tokio::task::JoinHandle<Ended> {
+        let port = self.listener.local_addr().unwrap().port();
+        let action = json!({"httpGet": {"port": port}, "timeoutSeconds": 600});
+        let action = serde_json::from_value::<Action>(action).unwrap().validate().unwrap();
+        let work = Work { action, probe, retry: Retry::UntilTimeout };
+        let [namespace, pod, pod_uid, container] = ["default", "db-0", "uid-1", "main"].map(str::to_owned);
+        let target = Target { namespace, pod, pod_uid, container };
+        let (place, cancel) = (self.place.clone(), cancel.clone());
+        tokio::spawn(async move { place.run(&target, &work, cancel).await })
+    }
+
+    /// The next request, read.
+    async fn asked(&self) -> TcpStream {
+        let (mut stream, _) = timeout(DEADLINE, self.listener.accept()).await.unwrap().unwrap();
+        assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);
+        stream
+    }
+
+    async fn looked_for(&mut self, times: usize) {
+        timeout(DEADLINE, self.looks.wait_for(|looks| *looks >= times)).await.unwrap().unwrap();
+    }
+}
+
+fn pod() -> serde_json::Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "db-0", "namespace": "default", "uid": "uid-1"},
+        "spec": {"containers": [{"name": "main"}]},
+        "status": {"podIP": "127.0.0.1", "containerStatuses": [{
+            "name": "main", "containerID": "containerd://1", "image": "", "imageID": "", "ready": true,
+            "restartCount": 0, "state": {"running": {}},
+        }]},
+    })
+}
+
+async fn ended(run: tokio::task::JoinHandle<Ended>) -> Ended {
+    timeout(DEADLINE, run).await.expect("it goes on").unwrap()
+}
+
+#[tokio::test]
+async fn when_nothing_more_is_to_begin_no_attempt_follows_the_one_that_runs_and_its_end_counts() {
+    let fixture = Fixture::new().await;
+    for (answer, outcome) in [(FAILS, false), (SUCCEEDS, true)] {
+        let cancel = Cancel::new();
+        let run = fixture.run(&cancel, None);
+        fixture.asked().await.write_all(FAILS.as_bytes()).await.unwrap();
+        let mut second = fixture.asked().await;
+        cancel.begin_no_more();
+        second.write_all(answer.as_bytes()).await.unwrap();
+        let ended = ended(run).await;
+        assert_eq!((ended.outcome == Outcome::Succeeded, ended.attempts), (outcome, 2), "{ended:?}");
+        assert!(!ended.process_may_remain);
+    }
+}
+
+#[tokio::test]
+async fn when_nothing_more_is_to_begin_nothing_is_run_in_a_pod_that_was_looked_up_for_it() {
+    let mut fixture = Fixture::new().await;
+    fixture.answers.send_replace(false);
+    let cancel = Cancel::new();
+    let run = fixture.run(&cancel, None);
+    fixture.looked_for(1).await;
+    cancel.begin_no_more();
+    fixture.answers.send_replace(true);
+    let never_begun = ended(run).await;
+    assert!(failed_with(&never_begun, ErrorType::Revoked), "{never_begun:?}");
+
+    // Of a handler that has run before, that is what is told.
+    let cancel = Cancel::new();
+    let run = fixture.run(&cancel, None);
+    let mut first = fixture.asked().await;
+    fixture.answers.send_replace(false);
+    first.write_all(FAILS.as_bytes()).await.unwrap();
+    fixture.looked_for(3).await;
+    cancel.begin_no_more();
+    let ended = ended(run).await;
+    assert!(failed_with(&ended, ErrorType::HandlerFailed) && ended.attempts == 1, "{ended:?}");
+}
+
+fn failed_with(ended: &Ended, kind: ErrorType) -> bool {
+    matches!(&ended.outcome, Outcome::Failed(failure) if failure.kind == kind)
+}
+
+#[tokio::test]
+async fn a_probe_that_is_not_answered_in_time_is_asked_again() {
+    let fixture = Fixture::new().await;
+    let port = fixture.listener.local_addr().unwrap().port();
+    let probe = serde_json::from_value(json!({"httpGet": {"port": port}, "timeoutSeconds": 1})).unwrap();
+    let run = fixture.run(&Cancel::new(), Some(probe));
+    fixture.asked().await.write_all(SUCCEEDS.as_bytes()).await.unwrap();
+    let _unanswered = fixture.asked().await;
+    fixture.asked().await.write_all(SUCCEEDS.as_bytes()).await.unwrap();
+    assert_eq!(ended(run).await.outcome, Outcome::Succeeded);
+}
