@@ -1,4 +1,8 @@
 //! HTTP GET: 200 to 399 is success, redirects are not followed. From wherever the executor runs.
+//!
+//! What was sent cannot be called back: whoever was asked may act on it long after nobody waits for the answer.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use boathook_api::{
     HttpGetAction,
@@ -20,7 +24,7 @@ use tokio::{
 };
 
 use crate::{
-    Failure,
+    Failure, Outcome,
     instance::Instance,
     outcome::Attempt,
     tail::Tail,
@@ -31,24 +35,41 @@ use crate::{
 /// How much of the body is read: as much as is kept of any output.
 const READ: usize = 10 << 10;
 
+const REMAINS: &str = "ProcessMayRemain: it was sent, and whoever was asked may still act on it";
+
 pub(crate) async fn get(action: &HttpGetAction, instance: &Instance, until: &Until) -> Attempt {
     let question = match Question::new(action, instance) {
         Ok(question) => question,
         Err(failure) => return failure.into(),
     };
-    match until.run(question.ask()).await {
+    let sent = AtomicBool::new(false);
+    let unanswered = |attempt| not_answered(attempt, sent.load(Ordering::SeqCst));
+    match until.run(question.ask(&sent)).await {
         Ok(Ok((status, output))) if (200..400).contains(&status.as_u16()) => Attempt { output, ..Attempt::succeeded() },
         Ok(Ok((status, output))) => {
             let failed = Attempt::failed(ErrorType::HandlerFailed, format!("GET {question} answered {status}"));
             Attempt { output, ..failed }
         }
         Ok(Err(message)) => Attempt::failed(ErrorType::HandlerFailed, format!("GET {question} failed: {message}")),
-        Err(Stop::TimeOver) => Attempt::timed_out(&format!("GET {question}"), until),
+        Err(Stop::TimeOver) => unanswered(Attempt::timed_out(&format!("GET {question}"), until)),
         Err(Stop::Cancelled) => {
-            let unknown = Attempt::unknown(format!("GET {question} was cancelled before it was answered"));
-            Attempt { process_may_remain: false, ..unknown }
+            unanswered(Attempt::unknown(format!("GET {question} was cancelled before it was answered")))
         }
     }
+}
+
+/// The end of the time, or a word to stop, came before the answer.
+fn not_answered(attempt: Attempt, sent: bool) -> Attempt {
+    let with = |failure: Failure| match sent {
+        true => Failure { message: format!("{}; {REMAINS}", failure.message), ..failure },
+        false => failure,
+    };
+    let outcome = match attempt.outcome {
+        Outcome::Succeeded => Outcome::Succeeded,
+        Outcome::Failed(failure) => Outcome::Failed(with(failure)),
+        Outcome::Unknown(failure) => Outcome::Unknown(with(failure)),
+    };
+    Attempt { outcome, process_may_remain: sent, ..attempt }
 }
 
 /// What is asked of whom.
@@ -80,17 +101,19 @@ impl Question {
         Ok(Self { scheme: scheme.unwrap_or_default(), host, port, path, headers })
     }
 
-    async fn ask(&self) -> Result<(StatusCode, String), String> {
+    /// `sent` is set as soon as the request may be on its way.
+    async fn ask(&self, sent: &AtomicBool) -> Result<(StatusCode, String), String> {
         let stream = tcp_socket::open(&self.host, self.port).await?;
         match self.scheme {
-            Scheme::Http => self.ask_over(stream).await,
-            Scheme::Https => self.ask_over(tls::handshake(stream, &self.host).await?).await,
+            Scheme::Http => self.ask_over(stream, sent).await,
+            Scheme::Https => self.ask_over(tls::handshake(stream, &self.host).await?, sent).await,
         }
     }
 
     async fn ask_over(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        sent: &AtomicBool,
     ) -> Result<(StatusCode, String), String> {
         let mut request = Request::get(&self.path).body(Empty::<Bytes>::new()).map_err(|error| error.to_string())?;
         *request.headers_mut() = self.headers.clone();
@@ -99,6 +122,7 @@ impl Question {
         // It ends with this.
         let mut driving = JoinSet::new();
         driving.spawn(connection);
+        sent.store(true, Ordering::SeqCst);
         let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
         let status = answer.status();
         let body = beginning(answer.into_body()).await.map_err(|error| format!("{status}, then {error}"))?;
@@ -150,7 +174,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{Cancel, Outcome};
+    use crate::Cancel;
 
     /// Answers one request with this text, and returns what was asked.
     async fn answer(listener: &TcpListener, text: &str) -> String {
@@ -196,6 +220,40 @@ mod tests {
         let long = format!("HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n{}", "a".repeat(READ + 10));
         let (attempt, _) = asked(&listener, &long).await;
         assert_eq!((attempt.outcome, attempt.output.len()), (Outcome::Succeeded, READ));
+    }
+
+    /// Asks whoever listens there, for so long.
+    async fn ask(listener: &TcpListener, until: &Until) -> Attempt {
+        let port = IntOrString::Int(listener.local_addr().unwrap().port().into());
+        let host = Some("127.0.0.1".to_owned());
+        let action = HttpGetAction { port, path: None, host, scheme: None, http_headers: None };
+        get(&action, &Instance::default(), until).await
+    }
+
+    #[tokio::test]
+    async fn what_was_sent_and_not_answered_in_time_may_still_be_acted_on() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let attempt = ask(&listener, &Until::within(Duration::from_millis(200), Cancel::new())).await;
+        assert!(attempt.process_may_remain, "{attempt:?}");
+        let Outcome::Failed(failure) = attempt.outcome else { panic!("{:?}", attempt.outcome) };
+        assert_eq!(failure.kind, ErrorType::HandlerTimeout);
+        assert!(failure.message.contains("ProcessMayRemain"), "{}", failure.message);
+    }
+
+    #[tokio::test]
+    async fn what_was_sent_and_then_cancelled_may_still_be_acted_on_and_what_was_not_sent_cannot() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let cancel = Cancel::new();
+        let until = Until::within(Duration::from_secs(60), cancel.clone());
+        let cancelling = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);
+            cancel.cancel();
+        };
+        let (attempt, ()) = tokio::join!(ask(&listener, &until), cancelling);
+        assert!(attempt.process_may_remain && matches!(attempt.outcome, Outcome::Unknown(_)), "{attempt:?}");
+        let attempt = ask(&listener, &until).await;
+        assert!(!attempt.process_may_remain && matches!(attempt.outcome, Outcome::Unknown(_)), "{attempt:?}");
     }
 
     #[tokio::test]
