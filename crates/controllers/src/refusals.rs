@@ -19,9 +19,9 @@ pub struct Refusals(Mutex<HashMap<String, String>>);
 
 impl Refusals {
     /// Whether it was refused, which is then known; other errors are the caller's.
-    pub(crate) fn note(&self, object: &impl ResourceExt, made: Result<(), WriteError>) -> Result<bool, WriteError> {
+    pub(crate) fn note<T>(&self, object: &impl ResourceExt, made: Result<T, WriteError>) -> Result<bool, WriteError> {
         match made {
-            Ok(()) => Ok(false),
+            Ok(_) => Ok(false),
             Err(error) if is_final(error.class()) => {
                 self.lock().insert(object.uid().unwrap_or_default(), error.in_words());
                 Ok(true)

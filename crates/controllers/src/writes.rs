@@ -63,11 +63,19 @@ pub(crate) async fn write_status<K: Written>(client: &Client, next: &K) -> Resul
     written.context(of::<K>("write the status of", &name))
 }
 
-/// Creates it; one of its name that is there already is as good.
-pub(crate) async fn create<K: Written>(client: &Client, new: &K) -> Result<(), WriteError> {
+/// What became of an object that was to be created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    New,
+    /// One of its name is there already. It may be the same, made earlier, or anybody's: whoever asked has to look.
+    WasThere,
+}
+
+/// Creates it, unless one of its name is there already.
+pub(crate) async fn create<K: Written>(client: &Client, new: &K) -> Result<Made, WriteError> {
     match create_new(client, new).await {
-        Err(error) if error.class() == ErrorClass::AlreadyExists => Ok(()),
-        answer => answer,
+        Err(error) if error.class() == ErrorClass::AlreadyExists => Ok(Made::WasThere),
+        answer => answer.map(|()| Made::New),
     }
 }
 

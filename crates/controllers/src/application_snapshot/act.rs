@@ -15,7 +15,7 @@ use snafu::ensure;
 use super::{Controller, Error, LeaseLostSnafu};
 use crate::{
     refusals::is_final,
-    writes::{self, WriteError},
+    writes::{self, Made, WriteError},
 };
 
 /// Carries them out; whether to look again at once.
@@ -48,7 +48,9 @@ pub(super) async fn act(
             }
             Effect::CreateHook(hook) => {
                 let made = writes::create(client, &*hook).await;
-                if controller.refusals.note(&object, made)? {
+                // Nobody tells of one that belongs to somebody else.
+                let was_there = matches!(made, Ok(Made::WasThere));
+                if controller.refusals.note(&object, made)? || was_there {
                     return Ok(true);
                 }
             }
@@ -112,7 +114,7 @@ mod tests {
     use boathook_runtime::Reconcile;
     use kube::{
         Api,
-        api::{Patch, PatchParams, PostParams},
+        api::{DeleteParams, Patch, PatchParams, PostParams},
         runtime::reflector,
     };
     use tokio::sync::mpsc;
@@ -207,5 +209,35 @@ mod tests {
         assert!(ended.finalizers().is_empty());
         let conditions = ended.status.unwrap().conditions;
         assert!(conditions.iter().any(|one| one.type_ == condition::FAILED && one.status == "True"));
+    }
+
+    #[tokio::test]
+    async fn a_hook_whose_name_somebody_took_in_the_meantime_is_looked_at_at_once_and_fails_the_freeze() {
+        let world = world("nothing-is-refused").await;
+        let client = world.client.clone();
+        let mut object = stored(&client, true).await;
+        let api: Api<ApplicationSnapshot> = Api::namespaced(client.clone(), "default");
+        let hook = json!({"name": "first", "executionHookTemplateName": "mysql"});
+        let status = json!({"phase": "Freezing", "executionHookNames": ["first"], "hooks": [hook]});
+        let patch = Patch::Merge(json!({"status": status}));
+        object = api.patch_status(&object.name_any(), &PatchParams::default(), &patch).await.unwrap();
+        let controller = controller(world);
+        let meant = boathook_decide::application_snapshot::hook(&object, object.status.as_ref().unwrap(), 0);
+        let made = || vec![Effect::CreateHook(Box::new(meant.clone()))];
+        assert!(!act(&controller, &object, made()).await.unwrap(), "nobody was before it");
+        let hooks: Api<ExecutionHook> = Api::namespaced(client, "default");
+        let let_go = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        hooks.patch("first", &PatchParams::default(), &let_go).await.unwrap();
+        hooks.delete("first", &DeleteParams::default()).await.unwrap();
+        let spec = json!({"executionHookTemplateName": "harmless", "podSelector": {}});
+        let theirs = ExecutionHook::new("first", serde_json::from_value(spec).unwrap());
+        hooks.create(&PostParams::default(), &theirs).await.unwrap();
+        assert!(act(&controller, &object, made()).await.unwrap(), "no watch tells of somebody else's");
+        controller.reconcile(Arc::new(object)).await.unwrap();
+        let status = api.get("nightly").await.unwrap().status.unwrap();
+        assert_eq!(status.phase, Phase::Thawing);
+        let trouble = status.trouble.unwrap();
+        assert_eq!(trouble.reason, reason::HOOK_FAILED);
+        assert!(trouble.message.contains("`first`"), "{}", trouble.message);
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, json};
 use snafu::ensure;
 
 use super::{Controller, Error, LeaseLostSnafu};
-use crate::writes;
+use crate::writes::{self, Made};
 
 /// How many children are written at once.
 const AT_ONCE: usize = 32;
@@ -23,6 +23,7 @@ pub(super) async fn act(controller: &Controller, object: &ExecutionHook, effects
     let client = &controller.client;
     let mut object = object.clone();
     let mut effects = effects.into_iter().peekable();
+    let mut look_again = false;
     while let Some(effect) = effects.next() {
         // Asked again before each: the writes before may have taken long.
         ensure!(controller.lease.leads(), LeaseLostSnafu);
@@ -42,34 +43,49 @@ pub(super) async fn act(controller: &Controller, object: &ExecutionHook, effects
                 }
                 let all = stream::iter(together).map(|effect| one_child(controller, &object, effect));
                 let mut all = pin!(all.buffer_unordered(AT_ONCE));
-                while let Some(refused) = all.try_next().await? {
-                    // The others are not made either.
-                    if refused {
-                        return Ok(true);
+                while let Some(child) = all.try_next().await? {
+                    match child {
+                        Child::Done => {}
+                        Child::WasThere => look_again = true,
+                        // The others are not made either.
+                        Child::Refused => return Ok(true),
                     }
                 }
             }
         }
     }
-    Ok(false)
+    Ok(look_again)
 }
 
-/// Whether the API server refused to create it.
-async fn one_child(controller: &Controller, object: &ExecutionHook, effect: Effect) -> Result<bool, Error> {
+/// What became of an effect on a child.
+enum Child {
+    Done,
+    /// One of its name is there already. Nobody tells of one that belongs to somebody else: it is looked at.
+    WasThere,
+    /// The API server refused to create it.
+    Refused,
+}
+
+async fn one_child(controller: &Controller, object: &ExecutionHook, effect: Effect) -> Result<Child, Error> {
     match effect {
         Effect::CreateChild(child) => {
             ensure!(controller.lease.leads(), LeaseLostSnafu);
             let made = writes::create(&controller.client, &*child).await;
-            Ok(controller.refusals.note(object, made)?)
+            let was_there = matches!(made, Ok(Made::WasThere));
+            match controller.refusals.note(object, made)? {
+                true => Ok(Child::Refused),
+                false if was_there => Ok(Child::WasThere),
+                false => Ok(Child::Done),
+            }
         }
         Effect::TakeBack(take_back) => {
             let namespace = object.namespace().unwrap_or_default();
             let patch = patch(&take_back);
             let (client, name) = (&controller.client, &take_back.child);
             writes::patch::<PodNotification>(client, &namespace, name, "take back", patch).await?;
-            Ok(false)
+            Ok(Child::Done)
         }
-        Effect::AddFinalizer | Effect::RemoveFinalizer | Effect::WriteStatus(_) => Ok(false),
+        Effect::AddFinalizer | Effect::RemoveFinalizer | Effect::WriteStatus(_) => Ok(Child::Done),
     }
 }
 
@@ -90,6 +106,7 @@ mod tests {
     use std::{sync::Arc, time::Duration};
 
     use boathook_api::words::{condition, reason};
+    use boathook_decide::execution_hook::child_name;
     use boathook_runtime::Reconcile;
     use kube::{
         Api,
@@ -104,9 +121,8 @@ mod tests {
         test_world::{World, world},
     };
 
-    #[tokio::test]
-    async fn a_child_that_may_not_be_created_ends_the_freeze_in_words_that_a_person_reads() {
-        let World { client, lease, reporter } = world("podnotifications").await;
+    /// A hook `hook` that is accepted, with its only pod `db-0`.
+    async fn accepted(client: &kube::Client) -> Api<ExecutionHook> {
         let api: Api<ExecutionHook> = Api::namespaced(client.clone(), "default");
         let exec = json!({"exec": {"command": ["freeze"]}});
         let spec = json!({"preAction": exec, "postAction": exec, "podSelector": {}});
@@ -118,7 +134,11 @@ mod tests {
             "containerExecutionHookStatuses": [container]});
         let patch = Patch::Merge(json!({"status": status}));
         api.patch_status("hook", &PatchParams::default(), &patch).await.unwrap();
-        let controller = Controller {
+        api
+    }
+
+    fn controller(World { client, lease, reporter }: World) -> Controller {
+        Controller {
             client,
             identity: "me".to_owned(),
             lease,
@@ -126,7 +146,14 @@ mod tests {
             reporter,
             parents: mpsc::unbounded_channel().0,
             refusals: Refusals::default(),
-        };
+        }
+    }
+
+    #[tokio::test]
+    async fn a_child_that_may_not_be_created_ends_the_freeze_in_words_that_a_person_reads() {
+        let world = world("podnotifications").await;
+        let api = accepted(&world.client).await;
+        let controller = controller(world);
         let again = controller.reconcile(Arc::new(api.get("hook").await.unwrap())).await.unwrap();
         assert_eq!(again, Some(Duration::ZERO), "it is looked at again at once");
         controller.reconcile(Arc::new(api.get("hook").await.unwrap())).await.unwrap();
@@ -135,5 +162,37 @@ mod tests {
         assert_eq!((frozen.status.as_str(), frozen.reason.as_str()), ("False", reason::PRE_ACTION_FAILED));
         assert!(frozen.message.contains("exceeded quota"), "{}", frozen.message);
         assert_eq!((status.pre_action_succeed, status.post_action_succeed), (Some(false), Some(true)));
+    }
+
+    #[tokio::test]
+    async fn a_child_whose_name_somebody_took_in_the_meantime_is_looked_at_at_once_and_fails_the_hook() {
+        let world = world("nothing-is-refused").await;
+        let api = accepted(&world.client).await;
+        let children: Api<PodNotification> = Api::namespaced(world.client.clone(), "default");
+        let controller = controller(world);
+        let object = api.get("hook").await.unwrap();
+        let spec = json!({"podName": "db-0", "podUID": "u", "notifier": "harmless"});
+        let theirs = PodNotification::new(&child_name(&object, "u"), serde_json::from_value(spec).unwrap());
+        children.create(&PostParams::default(), &theirs).await.unwrap();
+        let effects = vec![Effect::CreateChild(Box::new(theirs.clone()))];
+        assert!(act(&controller, &object, effects).await.unwrap(), "no watch tells of somebody else's");
+        controller.reconcile(Arc::new(object)).await.unwrap();
+        let status = api.get("hook").await.unwrap().status.unwrap();
+        let frozen = status.conditions.iter().find(|one| one.type_ == condition::FROZEN).unwrap();
+        assert_eq!((frozen.status.as_str(), frozen.reason.as_str()), ("False", reason::PRE_ACTION_FAILED));
+        assert!(frozen.message.contains(&theirs.name_any()), "{}", frozen.message);
+    }
+
+    #[tokio::test]
+    async fn a_child_comes_back_from_the_api_server_as_it_was_made() {
+        let world = world("nothing-is-refused").await;
+        let api = accepted(&world.client).await;
+        let controller = controller(world);
+        for _ in 0..2 {
+            controller.reconcile(Arc::new(api.get("hook").await.unwrap())).await.unwrap();
+        }
+        let status = api.get("hook").await.unwrap().status.unwrap();
+        let frozen = status.conditions.iter().find(|one| one.type_ == condition::FROZEN).unwrap();
+        assert_eq!(frozen.reason, reason::FREEZING, "it is taken for the hook's own: {}", frozen.message);
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
     if let Some(message) = &observed.refused {
         return failed(observed, status, trouble(reason::HOOK_FAILED, message), now);
     }
-    if let Some(why) = sharing::trouble_of(observed, &status) {
+    if let Some(why) = sharing::trouble_of(observed, &status).or_else(|| hooks::foreign(observed, &status)) {
         return failed(observed, status, why, now);
     }
     let frozen_by_another = sharing::is_frozen(observed, &status);
@@ -76,7 +76,7 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
 fn deadline(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<Timestamp> {
     let time = match observed.object.spec.freeze_timeout_seconds {
         Some(seconds) => SignedDuration::from_secs(seconds.into()),
-        None => observed.hooks.iter().map(longest).fold(SLACK, SignedDuration::saturating_add),
+        None => observed.own_hooks().map(longest).fold(SLACK, SignedDuration::saturating_add),
     };
     status.start_time.as_ref()?.0.checked_add(time).ok()
 }

@@ -3,12 +3,13 @@
 use boathook_api::{
     ExecutionHook,
     application_snapshot::{ApplicationSnapshotStatus, HookRecord, Trouble},
+    execution_hook::ExecutionHookSpec,
     words::{condition, reason},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
-use super::{Observed, sharing, trouble};
+use super::{Observed, made, sharing, trouble};
 use crate::{conditions, freeze_window};
 
 /// Whether a hook is frozen, will be, or never again.
@@ -40,14 +41,35 @@ pub(super) fn post(hook: &ExecutionHook) -> Option<bool> {
     hook.status.as_ref()?.post_action_succeed
 }
 
-/// The first hook that was frozen once and is not any more, or was deleted.
+/// The first hook that was frozen once and is not any more, or was deleted, or is another's.
 pub(super) fn trouble_of(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<Trouble> {
-    status.hooks.iter().find_map(|record| match observed.hook(&record.name).map(freeze) {
+    let trouble = |record: &HookRecord| match observed.hook(&record.name).map(freeze) {
         Some(Freeze::Frozen) => None,
         Some(Freeze::UnderWay) => Some(trouble(reason::HOOK_FAILED, format!("hook `{}` is not frozen", record.name))),
         Some(Freeze::Over(why)) => Some(why),
         None => Some(gone(record)),
-    })
+    };
+    foreign(observed, status).or_else(|| status.hooks.iter().find_map(trouble))
+}
+
+/// The first object that has a hook's name and is not that hook: somebody made it, who knew the name, and whatever it
+/// freezes is not what was to be frozen. An owner reference anybody can write, so what it runs is compared as well.
+pub(super) fn foreign(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<Trouble> {
+    let is_meant = |place: usize, hook: &ExecutionHook| {
+        let meant = made::hook(observed.object, status, place).spec;
+        hook.spec == ExecutionHookSpec { thaw_requested: hook.spec.thaw_requested, ..meant }
+    };
+    let mut named = status.hooks.iter().enumerate().filter_map(|(place, record)| {
+        let hook = observed.hooks.iter().find(|hook| hook.name_any() == record.name)?;
+        Some((place, hook))
+    });
+    let (_, hook) = named.find(|(place, hook)| observed.hook(&hook.name_any()).is_none() || !is_meant(*place, hook))?;
+    let message = format!(
+        "there is an ExecutionHook `{}` that was not made for this snapshot: find out who made it, delete it and take the \
+         snapshot again",
+        hook.name_any()
+    );
+    Some(trouble(reason::HOOK_FAILED, message))
 }
 
 pub(super) fn gone(record: &HookRecord) -> Trouble {

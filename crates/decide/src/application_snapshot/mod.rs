@@ -26,7 +26,7 @@ use kube::ResourceExt;
 pub use accept::{Plan, PlannedHook, plan};
 pub use made::{hook, hook_name, intent_name, snapshot_name};
 
-use crate::{Leadership, execution_hook::Refusal};
+use crate::{Leadership, execution_hook::Refusal, maker};
 
 /// What one look found.
 #[derive(Clone, Debug)]
@@ -41,7 +41,8 @@ pub struct Observed<'a> {
     pub snapshots: Vec<SeenSnapshot>,
     /// Why the API server refused to create one of those, or one of its hooks, if it did.
     pub refused: Option<String>,
-    /// Its hooks: those that are not here do not exist. Looked at after the snapshots.
+    /// What has the name of a hook of its own, whoever made it: those that are not here do not exist. Looked at after the
+    /// snapshots.
     pub hooks: Vec<ExecutionHook>,
     /// Other ones. While it is Pending: those under way with a claim of its own; then: the one whose freeze it shares, or
     /// those that share its own. Looked at after the snapshots.
@@ -119,7 +120,7 @@ pub enum Effect {
     WriteStatus(Box<ApplicationSnapshotStatus>),
     /// Replaces the status of another one, whose freeze this one shares, in the version that was looked at, or fails.
     Follow(Box<ApplicationSnapshot>),
-    /// One that is there already is as good.
+    /// One of its name that is there already is looked at.
     CreateHook(Box<ExecutionHook>),
     ThawHook(String),
     DeleteHook {
@@ -187,8 +188,16 @@ impl From<Refusal> for Trouble {
 }
 
 impl Observed<'_> {
+    /// The hook of this name, if it was made for this object or for the one whose freeze this one shares.
     fn hook(&self, name: &str) -> Option<&ExecutionHook> {
-        self.hooks.iter().find(|hook| hook.name_any() == name)
+        self.own_hooks().find(|hook| hook.name_any() == name)
+    }
+
+    fn own_hooks(&self) -> impl Iterator<Item = &ExecutionHook> {
+        let status = self.object.status.as_ref();
+        let first = status.and_then(|status| status.shares_freeze_of.as_ref()).map(|first| &first.uid);
+        let maker = first.or(self.object.metadata.uid.as_ref());
+        self.hooks.iter().filter(move |hook| maker::is_made_for(*hook, maker))
     }
 
     fn snapshot(&self, name: &str) -> Option<&SeenSnapshot> {

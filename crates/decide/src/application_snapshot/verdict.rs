@@ -16,6 +16,7 @@ use super::{AtTheCut, Observed, hooks, sharing, trouble};
 use crate::{
     conditions,
     execution_hook::{self, Target},
+    maker,
 };
 
 const ANOTHER_BEGAN: &str = "another controller began the freeze: this one cannot know whether its time was over";
@@ -43,13 +44,12 @@ pub(super) fn verdict(
     }
     for hook in status.hooks.iter().filter_map(|record| observed.hook(&record.name)) {
         in_time(observed, hook, now)?;
-        let of_hook = |pod: &str| {
-            let child = execution_hook::child_name(hook, pod);
-            at_the_cut.notifications.iter().find(|one| one.metadata.name.as_ref() == Some(&child))
-        };
         for pod in hook.status.iter().flat_map(execution_hook::pinned_pods) {
-            let child = still_held(&pod, observed.identity, of_hook(&pod.pod_uid))?;
-            let own = |one: &PodNotification| observed.hooks.iter().any(|hook| is_made_for(one, hook));
+            let child =
+                still_held(&pod, observed.identity, execution_hook::child_of(hook, &pod, &at_the_cut.notifications))?;
+            let own = |one: &PodNotification| {
+                observed.own_hooks().any(|hook| maker::is_made_for(one, hook.metadata.uid.as_ref()))
+            };
             undisturbed(&pod, child, at_the_cut.notifications.iter().filter(|one| !own(one)), now)?;
         }
         same_containers(hook, at_the_cut)?;
@@ -127,10 +127,6 @@ fn undisturbed<'a>(
             Err(trouble(reason::THAWED_BY_ANOTHER, message))
         }
     }
-}
-
-fn is_made_for(child: &PodNotification, hook: &ExecutionHook) -> bool {
-    child.owner_references().iter().any(|owner| Some(&owner.uid) == hook.metadata.uid.as_ref())
 }
 
 /// The time of what a controller froze ends by that controller's clock, and a session that it holds ends with it. An

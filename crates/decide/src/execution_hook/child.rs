@@ -10,7 +10,7 @@ use boathook_api::{
 use kube::{Resource, ResourceExt, core::ObjectMeta};
 
 use super::Target;
-use crate::naming;
+use crate::{maker, naming};
 
 /// Its name.
 pub fn name(hook: &ExecutionHook, pod_uid: &str) -> String {
@@ -47,6 +47,36 @@ pub(super) fn child(hook: &ExecutionHook, recorded: &RecordedHook, target: &Targ
         ttl_seconds_after_finished: None,
     };
     PodNotification { metadata, spec, status: None }
+}
+
+/// The PodNotification for one pod, of these, if it was made for this hook.
+pub(super) fn find<'a>(
+    hook: &ExecutionHook,
+    target: &Target,
+    all: &'a [PodNotification],
+) -> Option<&'a PodNotification> {
+    named(hook, target, all).filter(|found| maker::is_made_for(*found, hook.metadata.uid.as_ref()))
+}
+
+/// What has its name and is not the one that was to be made: somebody made it, who knew the name. An owner reference
+/// anybody can write, so what it runs is compared as well.
+pub(super) fn foreign<'a>(
+    hook: &ExecutionHook,
+    recorded: &RecordedHook,
+    target: &Target,
+    all: &'a [PodNotification],
+) -> Option<&'a PodNotification> {
+    let found = named(hook, target, all)?;
+    let PodNotificationSpec { undo_requested, ttl_seconds_after_finished, .. } = found.spec;
+    let meant = child(hook, recorded, target).spec;
+    // What can be changed later says nothing of who made it.
+    let meant = PodNotificationSpec { undo_requested, ttl_seconds_after_finished, ..meant };
+    (find(hook, target, all).is_none() || found.spec != meant).then_some(found)
+}
+
+fn named<'a>(hook: &ExecutionHook, target: &Target, all: &'a [PodNotification]) -> Option<&'a PodNotification> {
+    let name = name(hook, &target.pod_uid);
+    all.iter().find(|one| one.metadata.name.as_ref() == Some(&name))
 }
 
 /// A hook's action as a PodNotification has it. It was validated when the hook was accepted.

@@ -37,7 +37,8 @@ pub struct Observed<'a> {
     pub leadership: Leadership,
     /// What is needed to accept it; absent if it is accepted.
     pub surroundings: Option<Surroundings>,
-    /// The PodNotifications of the pods that are pinned: looked up, so that one that is not here does not exist.
+    /// What has the names of the PodNotifications of the pods that are pinned, whoever made it: looked up, so that one that
+    /// is not here does not exist.
     pub children: Vec<PodNotification>,
     /// Why the API server refused to create one of them, if it did.
     pub refused: Option<String>,
@@ -61,7 +62,7 @@ pub enum Effect {
     RemoveFinalizer,
     /// Replaces the status of the version that was looked at, or fails.
     WriteStatus(Box<ExecutionHookStatus>),
-    /// One that is there already is as good. Those that follow each other may be made at once.
+    /// One of its name that is there already is looked at. Those that follow each other may be made at once.
     CreateChild(Box<PodNotification>),
     /// Likewise.
     TakeBack(TakeBack),
@@ -132,6 +133,15 @@ pub fn is_settled(object: &ExecutionHook, mut children: impl Iterator<Item = Pod
     let over = |status: &ExecutionHookStatus| status.post_action_succeed == Some(true) || saying::is_given_up(status);
     let closed = is_accepted(object) && object.status.as_ref().is_some_and(over);
     closed && !has_finalizer(object) && children.all(|child| progress::is_closed(Some(&child)))
+}
+
+/// The PodNotification that a hook has for a pod, of these; none that somebody else made under its name.
+pub fn child_of<'a>(hook: &ExecutionHook, pod: &Target, all: &'a [PodNotification]) -> Option<&'a PodNotification> {
+    let recorded = hook.status.as_ref()?.recorded.as_ref()?;
+    match child::foreign(hook, recorded, pod, all) {
+        Some(_) => None,
+        None => child::find(hook, pod, all),
+    }
 }
 
 /// Whether what the PreAction did in a pod still holds, as far as its PodNotification says; else why not.

@@ -33,11 +33,9 @@ pub(super) fn decide(observed: &Observed<'_>, status: ExecutionHookStatus, now: 
         let effects = if has_finalizer(object) { vec![Effect::RemoveFinalizer] } else { vec![] };
         return Decision { effects, ..Decision::default() };
     };
-    let by_pod =
-        |target: &Target| observed.children.iter().find(|child| child.spec.pod_uid.as_deref() == Some(&target.pod_uid));
     let parts: Vec<Part<'_>> = pinned_pods(&status)
         .into_iter()
-        .map(|target| (by_pod(&target), target))
+        .map(|target| (child::find(object, &target, &observed.children), target))
         .map(|(child, target)| (target, child))
         .collect();
     let expires = expiry(&recorded, &parts);
@@ -107,6 +105,14 @@ fn why_over(
     if let Some(message) = &observed.refused {
         return over(reason::PRE_ACTION_FAILED, message.clone());
     }
+    if let Some(foreign) = foreign(observed, status, parts) {
+        let message = format!(
+            "there is a PodNotification `{}` that was not made for this hook: find out who made it, delete it and create \
+             the hook again",
+            foreign.name_any()
+        );
+        return over(reason::PRE_ACTION_FAILED, message);
+    }
     if let Some(message) = lost {
         return over(reason::SESSION_LOST, message);
     }
@@ -123,6 +129,16 @@ fn why_over(
     let (thawed, _) = parts.iter().find(|(target, child)| by_hand(target, *child))?;
     let message = format!("the PodNotification of pod `{}` was deleted, or asked for its undo", thawed.pod_name);
     over(reason::THAW_REQUESTED, message)
+}
+
+/// The first object that has the name of a PodNotification of this hook and is not that.
+fn foreign<'a>(
+    observed: &'a Observed<'_>,
+    status: &ExecutionHookStatus,
+    parts: &[Part<'_>],
+) -> Option<&'a PodNotification> {
+    let recorded = status.recorded.as_ref()?;
+    parts.iter().find_map(|(target, _)| child::foreign(observed.object, recorded, target, &observed.children))
 }
 
 /// Whether this object says that the PreAction was begun in that pod.

@@ -38,7 +38,9 @@ pub(super) fn next_status(
         *record = seen::container(record, part.and_then(|(_, child)| *child));
     }
     if next.pre_action_succeed.is_none() {
-        next.pre_action_succeed = pre_action_succeed(parts, over.is_some());
+        // What somebody else ran under the name of one of them does not count.
+        let counts = over.is_none_or(|over| over.reason != reason::PRE_ACTION_FAILED);
+        next.pre_action_succeed = pre_action_succeed(parts, over.is_some()).map(|well| well && counts);
     }
     if over.is_some() && next.post_action_succeed != Some(true) && !is_given_up(status) {
         next.post_action_succeed = post_action_succeed(parts).or(next.post_action_succeed);

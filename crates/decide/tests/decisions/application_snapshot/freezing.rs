@@ -1,10 +1,11 @@
 //! Hook after hook.
 
 use boathook_api::{
+    ExecutionHook,
     application_snapshot::{Consistency, Phase},
     words::condition,
 };
-use boathook_decide::application_snapshot::{Decision, is_freezing};
+use boathook_decide::application_snapshot::{Decision, hook, hook_name, is_freezing};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use serde_json::json;
@@ -208,4 +209,48 @@ fn what_is_deleted_while_it_freezes_is_thawed_and_goes() {
     let look = look.done();
     assert_eq!(look.outcome(), (Phase::Failed, None, "Deleted".to_owned()));
     assert!(look.object.metadata.finalizers.unwrap_or_default().is_empty());
+}
+
+/// The second hook, as somebody makes it who read its name, while the first one freezes; what they make of it.
+fn made_ahead(change: impl Fn(&mut ExecutionHook)) -> Look {
+    let mut look = Look::at_freezing(json!({}));
+    let mut ahead = hook(&look.object, &look.status(), 1);
+    change(&mut ahead);
+    look.made(ahead);
+    look.run(1, &[]);
+    look
+}
+
+#[test]
+fn a_hook_that_somebody_else_made_first_is_not_taken_for_the_snapshots_own() {
+    let others: [fn(&mut ExecutionHook); 3] = [
+        |hook| hook.metadata.owner_references = None,
+        |hook| hook.owner_references_mut()[0].uid = "of-another".to_owned(),
+        // Whoever can read the UID can write such a reference.
+        |hook| hook.spec.execution_hook_template_name = Some("harmless".to_owned()),
+    ];
+    for change in others {
+        let mut look = made_ahead(change);
+        look.run(0, &[]);
+        let look = look.done();
+        let (phase, trouble) = (look.phase(), look.status().trouble.expect("it failed"));
+        assert_eq!((phase, trouble.reason.as_str()), (Phase::Thawing, "HookFailed"));
+        let name = hook_name(&look.object, 1);
+        assert!(trouble.message.contains(&format!("ExecutionHook `{name}`")), "{}", trouble.message);
+        assert!(trouble.message.contains("delete it"), "{}", trouble.message);
+        let look = look.until(Phase::Failed, Look::thaw_asked);
+        assert_eq!(look.outcome(), (Phase::Failed, None, "HookFailed".to_owned()));
+    }
+    let mut look = made_ahead(|_| {});
+    look.run(0, &[]);
+    assert_eq!(deeds(&look.decide()), ["write Cutting", "cut snap"], "it runs what was to be run");
+}
+
+#[test]
+fn a_hook_that_somebody_else_made_is_neither_thawed_nor_deleted() {
+    let mut look = made_ahead(|hook| hook.metadata.owner_references = None);
+    look.run(0, &[]);
+    let look = look.until(Phase::Failed, Look::thaw_asked).done();
+    let theirs = look.hooks.iter().find(|hook| hook.owner_references().is_empty()).expect("it is left alone");
+    assert!(!theirs.spec.thaw_requested);
 }

@@ -260,6 +260,9 @@ fn a_session_that_another_controller_held_makes_it_a_crash_though_it_never_expir
         let mut look = look.done();
         look.freeze_last();
         let mut look = look.done();
+        let held = json!({"exec": {"command": ["freeze"], "hold": true}, "actionTimeoutSeconds": 10});
+        let recorded = look.hooks[1].status.as_mut().and_then(|status| status.recorded.as_mut());
+        recorded.expect("it is accepted").pre_action = serde_json::from_value(held).expect("it is an action");
         let hold = json!({"exec": {"command": ["freeze"], "hold": true}, "timeoutSeconds": 10});
         look.notifications[1].spec.action = Some(serde_json::from_value(hold).expect("it is an action"));
         (look.snapshots[0].cut, look.identity) = (true, identity);
@@ -268,4 +271,22 @@ fn a_session_that_another_controller_held_makes_it_a_crash_though_it_never_expir
     assert_crash(cut_by("the next"), "ControllerChanged");
     let look = cut_by(ME).done();
     assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
+}
+
+#[test]
+fn what_somebody_else_runs_under_the_name_of_a_child_does_not_count_as_frozen() {
+    let mut look = Look::at_cut(json!({}));
+    look.notifications[1].metadata.owner_references = None;
+    assert_crash(look, "HookFailed");
+    let mut look = Look::at_cut(json!({}));
+    let harmless = json!({"exec": {"command": ["true"]}, "timeoutSeconds": 10});
+    look.notifications[1].spec.action = Some(serde_json::from_value(harmless).expect("it is an action"));
+    assert_crash(look, "HookFailed");
+}
+
+#[test]
+fn a_hook_that_somebody_put_in_the_place_of_another_makes_it_a_crash() {
+    let mut look = Look::at_cut(json!({"onHookFailure": "CrashConsistent"}));
+    look.hooks[1].metadata.owner_references = None;
+    assert_crash(look, "HookFailed");
 }

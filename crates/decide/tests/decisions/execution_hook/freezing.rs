@@ -1,11 +1,12 @@
 //! From the first child to all frozen, or the first that is not.
 
-use boathook_api::words::condition;
+use boathook_api::{PodNotification, words::condition};
 use boathook_decide::{
     Gravity,
     execution_hook::{Decision, is_freezing, is_held},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt;
 use serde_json::json;
 
 use super::{
@@ -214,4 +215,34 @@ fn what_is_held_is_what_succeeded_and_was_not_taken_back() {
     assert_eq!(with(&|look| look.undo(0, [5, 6], false)), thawed);
     assert_eq!(with(&|look| look.close(0, "Unknown", "ThawUnconfirmed")), thawed);
     assert_eq!(with(&|look| look.close(0, "True", "PodGone")), thawed);
+}
+
+#[test]
+fn a_pod_notification_that_somebody_else_made_first_fails_the_hook() {
+    let others: [fn(&mut PodNotification); 4] = [
+        |child| child.metadata.owner_references = None,
+        |child| child.owner_references_mut()[0].uid = "of-another".to_owned(),
+        // Whoever can read the UID can write such a reference.
+        |child| (child.spec.action, child.spec.notifier) = (None, Some("harmless".to_owned())),
+        |child| child.spec.pod_uid = None,
+    ];
+    for change in others {
+        let mut look = Look::at_freezing();
+        let name = look.children[1].name_any();
+        change(&mut look.children[1]);
+        look.succeed(0, [2, 3]);
+        look.succeed(1, [2, 3]);
+        let decision = look.decide();
+        let status = written(&decision);
+        assert_eq!(said(&status, condition::FROZEN), "False PreActionFailed");
+        assert_eq!(status.pre_action_succeed, Some(false));
+        let message = message(&status, condition::FROZEN);
+        assert!(message.contains(&format!("PodNotification `{name}`")) && message.contains("delete it"), "{message}");
+        assert!(deeds(&decision).contains(&"thaw".to_owned()), "what was frozen is taken back");
+        let mut look = look.done();
+        assert_eq!(look.children.len(), 2, "nothing more is made");
+        look.undo(0, [4, 4], true);
+        look.undo(1, [4, 4], true);
+        assert_eq!(look.done().status().post_action_succeed, Some(true));
+    }
 }
