@@ -77,7 +77,7 @@ pub fn validating(own: &str, reach: impl Fn(&str) -> WebhookClientConfig) -> Val
             rule(&["CREATE"], GROUP, &["podnotifications"]),
             condition(
                 "has-an-action",
-                &by_others(own, "has(object.spec.action) || (has(object.spec.undo) && has(object.spec.undo.action))"),
+                "has(object.spec.action) || (has(object.spec.undo) && has(object.spec.undo.action))",
             ),
             WithoutAnswer::Refuse,
         ),
@@ -86,10 +86,7 @@ pub fn validating(own: &str, reach: impl Fn(&str) -> WebhookClientConfig) -> Val
             "hook-actions",
             AUTHORS,
             rule(&["CREATE"], GROUP, &["executionhooks"]),
-            condition(
-                "has-an-action",
-                &by_others(own, "has(object.spec.preAction) || has(object.spec.postAction)"),
-            ),
+            condition("has-an-action", "has(object.spec.preAction) || has(object.spec.postAction)"),
             WithoutAnswer::Refuse,
         ),
         webhook(
@@ -208,13 +205,7 @@ fn changes_a_recorded_hook(own: &str) -> String {
         format!("{} != {}", of("object"), of("oldObject"))
     };
     let (hooks, checked) = (differs("rollout.?hooks", "{}"), differs("checkedGeneration", "0"));
-    by_others(own, &format!("{hooks} || {checked}"))
-}
-
-/// What Boathook itself writes, it writes for an author who was checked: while something is frozen it waits for no answer of
-/// its own.
-fn by_others(own: &str, holds: &str) -> String {
-    format!("request.userInfo.username != {} && ({holds})", gate::quoted(own))
+    format!("request.userInfo.username != {} && ({hooks} || {checked})", gate::quoted(own))
 }
 
 /// Whether a VolumeSnapshot of a claim is marked.
