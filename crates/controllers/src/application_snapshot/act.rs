@@ -238,6 +238,6 @@ mod tests {
         assert_eq!(status.phase, Phase::Thawing);
         let trouble = status.trouble.unwrap();
         assert_eq!(trouble.reason, reason::HOOK_FAILED);
-        assert!(trouble.message.contains("`first`"), "{}", trouble.message);
+        assert!(trouble.message.contains("ExecutionHook `first` that was not made"), "{}", trouble.message);
     }
 }

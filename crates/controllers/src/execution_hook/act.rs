@@ -172,7 +172,8 @@ mod tests {
         let controller = controller(world);
         let object = api.get("hook").await.unwrap();
         let spec = json!({"podName": "db-0", "podUID": "u", "notifier": "harmless"});
-        let theirs = PodNotification::new(&child_name(&object, "u"), serde_json::from_value(spec).unwrap());
+        let mut theirs = PodNotification::new(&child_name(&object, "u"), serde_json::from_value(spec).unwrap());
+        theirs.metadata.namespace = Some("default".to_owned());
         children.create(&PostParams::default(), &theirs).await.unwrap();
         let effects = vec![Effect::CreateChild(Box::new(theirs.clone()))];
         assert!(act(&controller, &object, effects).await.unwrap(), "no watch tells of somebody else's");
@@ -180,7 +181,8 @@ mod tests {
         let status = api.get("hook").await.unwrap().status.unwrap();
         let frozen = status.conditions.iter().find(|one| one.type_ == condition::FROZEN).unwrap();
         assert_eq!((frozen.status.as_str(), frozen.reason.as_str()), ("False", reason::PRE_ACTION_FAILED));
-        assert!(frozen.message.contains(&theirs.name_any()), "{}", frozen.message);
+        let said = format!("PodNotification `{}` that was not made for this hook", theirs.name_any());
+        assert!(frozen.message.contains(&said), "{}", frozen.message);
     }
 
     #[tokio::test]
