@@ -1,7 +1,7 @@
 //! How many PodNotifications may run their handlers at once, on one node and in one namespace. Undos are never held up.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -31,6 +31,8 @@ struct State {
     taken: Taken,
     /// The longest first.
     waiting: Vec<(Spot, ObjectRef<PodNotification>)>,
+    /// Those that have waited, were told that there is room, and have not come since.
+    told: HashSet<ObjectRef<PodNotification>>,
     /// There is no room any more.
     closed: bool,
 }
@@ -89,12 +91,13 @@ impl Rooms {
         self.lock().closed = true;
     }
 
-    /// Room for one object on this node, or the object waits.
+    /// Room for one object on this node, or the object waits. Whoever does not need it any more [leaves](Self::leave).
     pub fn take(&self, node: &str, object: &ObjectRef<PodNotification>) -> Option<Room> {
         let namespace = object.namespace.clone().unwrap_or_default();
         let spot = Spot { node: node.to_owned(), namespace };
         let mut state = self.lock();
         let free = !state.closed && state.taken.take(&spot, self.0.limits);
+        state.told.remove(object);
         let waits = state.waiting.iter().position(|(_, waiting)| waiting == object);
         match (free, waits) {
             (true, Some(place)) => drop(state.waiting.remove(place)),
@@ -104,13 +107,27 @@ impl Rooms {
         free.then(|| Room { rooms: self.clone(), spot })
     }
 
-    /// Tells as many of those who wait as there is room for now.
+    /// The object needs no room any more: it has ended, or is gone. If it was told that there is some, others are.
+    pub fn leave(&self, object: &ObjectRef<PodNotification>) {
+        let mut state = self.lock();
+        state.waiting.retain(|(_, waiting)| waiting != object);
+        if state.told.remove(object) {
+            self.tell(&mut state);
+        }
+    }
+
     fn give_back(&self, spot: &Spot) {
         let mut state = self.lock();
         state.taken.give_back(spot);
+        self.tell(&mut state);
+    }
+
+    /// Tells as many of those who wait as there is room for now.
+    fn tell(&self, state: &mut State) {
         let mut tentative = state.taken.clone();
         let limits = self.0.limits;
         for (_, object) in state.waiting.extract_if(.., |(spot, _)| tentative.take(spot, limits)) {
+            state.told.insert(object.clone());
             // Nobody listens any more: everything ends.
             let _ = self.0.look_again.send(object);
         }
@@ -148,6 +165,41 @@ mod tests {
         assert_eq!(told.try_recv().unwrap(), object("second"));
         assert!(rooms.take("a", &object("second")).is_some());
         drop(other);
+    }
+
+    #[test]
+    fn who_has_ended_while_it_waited_is_passed_over() {
+        let (sender, mut told) = mpsc::unbounded_channel();
+        let rooms = Rooms::new(Limits { per_node: 1, per_namespace: 9 }, sender);
+        let first = rooms.take("a", &object("first")).unwrap();
+        for waits in ["revoked", "second"] {
+            assert!(rooms.take("a", &object(waits)).is_none());
+        }
+        rooms.leave(&object("revoked"));
+        assert!(told.try_recv().is_err(), "there is no room yet");
+        drop(first);
+        assert_eq!(told.try_recv().unwrap(), object("second"));
+        assert!(told.try_recv().is_err());
+    }
+
+    #[test]
+    fn who_was_told_and_has_ended_passes_it_on_once() {
+        let (sender, mut told) = mpsc::unbounded_channel();
+        let rooms = Rooms::new(Limits { per_node: 1, per_namespace: 9 }, sender);
+        let first = rooms.take("a", &object("first")).unwrap();
+        for waits in ["revoked", "second", "third"] {
+            assert!(rooms.take("a", &object(waits)).is_none());
+        }
+        drop(first);
+        assert_eq!(told.try_recv().unwrap(), object("revoked"));
+        for _ in 0..2 {
+            rooms.leave(&object("revoked"));
+        }
+        assert_eq!(told.try_recv().unwrap(), object("second"));
+        assert!(told.try_recv().is_err(), "there is room for one");
+        let _second = rooms.take("a", &object("second")).unwrap();
+        rooms.leave(&object("second"));
+        assert!(told.try_recv().is_err(), "it came, and has the room");
     }
 
     #[test]
