@@ -72,6 +72,7 @@ pub fn used(claims: &[PersistentVolumeClaim], pods: &[Pod], attached: &[String])
         let volume = claim.spec.as_ref().and_then(|spec| spec.volume_name.as_ref());
         Claim {
             name: claim.name_any(),
+            labels: claim.labels().clone(),
             attached: volume.is_some_and(|volume| attached.contains(volume)),
             pods: pods.iter().filter_map(|pod| user(pod, &claim.name_any())).collect(),
         }

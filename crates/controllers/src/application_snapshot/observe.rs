@@ -12,7 +12,12 @@ use boathook_decide::{
 };
 use boathook_runtime::{Classified, ErrorClass, in_time, lenient::Lenient};
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, Client, ResourceExt, api::ListParams, runtime::reflector::ObjectRef};
+use kube::{
+    Api, Client, ResourceExt,
+    api::ListParams,
+    core::{ParseExpressionError, Selector, SelectorExt},
+    runtime::reflector::ObjectRef,
+};
 use snafu::{ResultExt, Snafu};
 
 use super::{
@@ -164,8 +169,12 @@ fn shares(other: &ApplicationSnapshot, claims: &[Claim]) -> bool {
     let pinned = other.status.iter().flat_map(|status| &status.snapshots);
     let mut theirs = pinned.map(|record| &record.persistent_volume_claim_name).chain(persistent_volume_claim_name);
     match (&other.spec.source.selector, other.status.as_ref().is_some_and(|status| !status.snapshots.is_empty())) {
-        // What it will select, nobody knows yet: it is found out as soon as it is its turn.
-        (Some(_), false) => true,
+        // What it selects when it is its turn is not pinned yet: if it were now, it would be these.
+        (Some(selector), false) => {
+            let selector: Result<Selector, ParseExpressionError> = selector.clone().try_into();
+            // One that does not parse selects nothing, and is refused for that.
+            selector.is_ok_and(|selector| claims.iter().any(|claim| selector.matches(&claim.labels)))
+        }
         _ => theirs.any(|theirs| claims.iter().any(|claim| claim.name == *theirs)),
     }
 }
@@ -254,6 +263,24 @@ mod tests {
 
     use super::*;
     use crate::test_world::world;
+
+    #[tokio::test]
+    async fn a_snapshot_that_waits_and_selects_its_claims_holds_up_none_but_those() {
+        let client = world("nothing-is-refused").await.client;
+        let api: Api<ApplicationSnapshot> = Api::namespaced(client.clone(), "default");
+        let selecting = json!({"source": {"selector": {"matchLabels": {"app": "db"}}}, "executionHookInfos": []});
+        let waiting = ApplicationSnapshot::new("a-waiting", serde_json::from_value(selecting).unwrap());
+        api.create(&PostParams::default(), &waiting).await.unwrap();
+        let named = json!({"source": {"persistentVolumeClaimName": "data"}, "executionHookInfos": []});
+        let later = ApplicationSnapshot::new("later", serde_json::from_value(named).unwrap());
+        let later = api.create(&PostParams::default(), &later).await.unwrap();
+        for (app, expected) in [("db", &["a-waiting"][..]), ("web", &[])] {
+            let labels = [("app".to_owned(), app.to_owned())].into();
+            let claim = Claim { name: "data".to_owned(), labels, attached: false, pods: vec![] };
+            let before = before(&client, "default", &later, &[claim]).await.unwrap();
+            assert_eq!(before.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), expected, "of `{app}`");
+        }
+    }
 
     #[tokio::test]
     async fn what_another_process_undid_in_a_frozen_pod_is_seen_at_the_cut_though_no_watch_has_told_of_it() {

@@ -13,6 +13,8 @@ mod made;
 mod sharing;
 mod verdict;
 
+use std::collections::BTreeMap;
+
 use boathook_api::{
     ApplicationSnapshot, ExecutionHook, PodNotification,
     application_snapshot::{ApplicationSnapshotStatus, Consistency, Phase, Trouble},
@@ -66,6 +68,8 @@ pub struct Surroundings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     pub name: String,
+    /// By these others select it.
+    pub labels: BTreeMap<String, String>,
     /// A VolumeAttachment says so.
     pub attached: bool,
     /// The pods that mount it, are on a node and have not ended.

@@ -9,6 +9,8 @@ mod sharing;
 mod thawing;
 mod verdict;
 
+use std::collections::BTreeMap;
+
 use boathook_api::{
     ApplicationSnapshot, ExecutionHook, PodNotification,
     application_snapshot::{ApplicationSnapshotStatus, Consistency, Phase},
@@ -55,7 +57,7 @@ struct Look {
 
 /// A claim that the pod `db-0` mounts, in its container `main`.
 fn claim(name: &str) -> Claim {
-    Claim { name: name.to_owned(), attached: true, pods: vec![user(0)] }
+    Claim { name: name.to_owned(), labels: BTreeMap::new(), attached: true, pods: vec![user(0)] }
 }
 
 fn user(number: u32) -> User {

@@ -1,6 +1,6 @@
 //! The pods that use the claim, and what really happened in them, in order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use boathook_api::{Declarations, PodNotification};
 use boathook_decide::{application_snapshot as snapshot, execution_hook as hook, pod_notification as notification};
@@ -135,7 +135,8 @@ impl Pods {
             containers: vec![CONTAINER.to_owned()],
         };
         let attached = self.pods.iter().any(|pod| pod.running);
-        snapshot::Claim { name: "data".to_owned(), attached, pods: self.pods.iter().map(user).collect() }
+        let (labels, pods) = (BTreeMap::new(), self.pods.iter().map(user).collect());
+        snapshot::Claim { name: "data".to_owned(), labels, attached, pods }
     }
 
     pub(crate) fn containers(&self) -> Vec<(String, String, String)> {
