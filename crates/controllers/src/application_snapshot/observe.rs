@@ -11,6 +11,10 @@ use boathook_decide::{
     execution_hook::pinned_pods,
 };
 use boathook_runtime::{Classified, ErrorClass, in_time, lenient::Lenient};
+use futures::{
+    TryFutureExt,
+    future::{try_join, try_join_all},
+};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, Client, ResourceExt,
@@ -22,7 +26,7 @@ use snafu::{ResultExt, Snafu};
 
 use super::{
     Controller,
-    claims::{ClaimsError, look_at_claims},
+    claims::{ClaimsError, claims_and_pods, look_at_claims, used},
     snapshots,
 };
 
@@ -89,11 +93,12 @@ pub(super) async fn observe<'a>(
     if status.phase != Phase::Pending {
         others = sharers(controller, &namespace, &status, all_cut).await?;
     }
-    let is_to_be_judged = all_cut && status.consistency.is_none();
-    let hooks = hooks(controller, &namespace, &status.execution_hook_names, status.phase, is_to_be_judged).await?;
-    let at_the_cut = match is_to_be_judged {
-        true => Some(at_the_cut(controller, &namespace, object, &hooks).await?),
-        false => None,
+    let (hooks, at_the_cut) = match all_cut && status.consistency.is_none() {
+        true => {
+            let (hooks, at_the_cut) = at_the_cut(controller, &namespace, object, &status).await?;
+            (hooks, Some(at_the_cut))
+        }
+        false => (hooks(controller, &namespace, &status, false).await?, None),
     };
     let refused = controller.refusals.of(object);
     let identity = &controller.surroundings.identity;
@@ -183,37 +188,58 @@ fn shares(other: &ApplicationSnapshot, claims: &[Claim]) -> bool {
 async fn hooks(
     controller: &Controller,
     namespace: &str,
-    names: &[String],
-    phase: Phase,
+    status: &ApplicationSnapshotStatus,
     live: bool,
 ) -> Result<Vec<ExecutionHook>, ObserveError> {
     let api: Api<ExecutionHook> = Api::namespaced(controller.surroundings.client.clone(), namespace);
-    let mut hooks = Vec::new();
-    for name in names {
+    let hook = async |name: &String| {
         let known = controller.surroundings.hooks.get(&ObjectRef::new(name).within(namespace)).filter(|_| !live);
         match known.and_then(|hook| hook.0.as_ref().ok().cloned()) {
-            Some(hook) => hooks.push(hook),
-            None if phase.is_terminal() => {}
-            None => hooks.extend(in_time(api.get_opt(name)).await.context(HookSnafu { name })?),
+            Some(hook) => Ok(Some(hook)),
+            None if status.phase.is_terminal() => Ok(None),
+            None => in_time(api.get_opt(name)).await.context(HookSnafu { name }),
         }
-    }
-    Ok(hooks)
+    };
+    let found = try_join_all(status.execution_hook_names.iter().map(hook)).await?;
+    Ok(found.into_iter().flatten().collect())
 }
 
+/// Everything stays frozen meanwhile: what does not depend on something else is looked at at once.
 async fn at_the_cut(
     controller: &Controller,
     namespace: &str,
     object: &ApplicationSnapshot,
-    hooks: &[ExecutionHook],
-) -> Result<AtTheCut, ObserveError> {
+    status: &ApplicationSnapshotStatus,
+) -> Result<(Vec<ExecutionHook>, AtTheCut), ObserveError> {
     let client = &controller.surroundings.client;
-    let (claims, pods) = look_at_claims(client, namespace, &object.spec.source).await?;
-    let (notifications, and_more) = match hooks.is_empty() {
-        true => (vec![], false),
-        false => notifications(client, namespace, hooks).await?,
+    let frozen = async {
+        let hooks = hooks(controller, namespace, status, true).await?;
+        let (notifications, and_more) = match hooks.is_empty() {
+            true => (vec![], false),
+            false => notifications(client, namespace, &hooks).await?,
+        };
+        Ok::<_, ObserveError>((hooks, notifications, and_more))
     };
+    let has_hooks = !status.hooks.is_empty();
+    let used = at_the_cut_of(client, namespace, &object.spec.source, has_hooks).err_into();
+    let ((hooks, notifications, and_more), (claims, pods)) = try_join(frozen, used).await?;
     let containers = pods.iter().flat_map(running).collect();
-    Ok(AtTheCut { notifications, and_more, containers, claims })
+    Ok((hooks, AtTheCut { notifications, and_more, containers, claims }))
+}
+
+/// The claims, and the pods of the namespace. With hooks only the pods are asked about: to which nodes volumes are attached
+/// tells whether anything uses them, and the list of that is the whole cluster's.
+async fn at_the_cut_of(
+    client: &Client,
+    namespace: &str,
+    source: &SnapshotSource,
+    has_hooks: bool,
+) -> Result<(Vec<Claim>, Vec<Pod>), ClaimsError> {
+    if !has_hooks {
+        return look_at_claims(client, namespace, source).await;
+    }
+    let (claims, pods) = claims_and_pods(client, namespace, source).await?;
+    Ok((used(&claims, &pods, &[]), pods))
 }
 
 /// Those of the hooks, and those with an undo in the pods that they freeze; and whether there are more. Not from the
@@ -258,11 +284,42 @@ fn running(pod: &Pod) -> Vec<(String, String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use k8s_openapi::api::core::v1::PersistentVolumeClaim;
     use kube::api::{Patch, PatchParams, PostParams};
     use serde_json::json;
 
     use super::*;
     use crate::test_world::world;
+
+    /// A client that knows which paths were asked for, on the way to another one.
+    fn listening(real: Client) -> (Client, Arc<Mutex<Vec<String>>>) {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let heard = asked.clone();
+        let ask = move |request: http::Request<kube::client::Body>| {
+            heard.lock().unwrap().push(request.uri().path().to_owned());
+            let real = real.clone();
+            async move { real.send(request).await }
+        };
+        (Client::new(tower::service_fn(ask), "default"), asked)
+    }
+
+    #[tokio::test]
+    async fn while_something_is_frozen_the_attached_volumes_of_the_whole_cluster_are_not_listed() {
+        let (client, asked) = listening(world("nothing-is-refused").await.client);
+        let claims: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), "default");
+        let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+        let claim = json!({"metadata": {"name": "data"}, "spec": spec});
+        claims.create(&PostParams::default(), &serde_json::from_value(claim).unwrap()).await.unwrap();
+        let source = serde_json::from_value(json!({"persistentVolumeClaimName": "data"})).unwrap();
+        for has_hooks in [true, false] {
+            let (found, _) = at_the_cut_of(&client, "default", &source, has_hooks).await.unwrap();
+            assert_eq!(found.iter().map(|claim| claim.name.as_str()).collect::<Vec<_>>(), ["data"]);
+            let listed = asked.lock().unwrap().iter().any(|path| path.ends_with("/volumeattachments"));
+            assert_eq!(listed, !has_hooks);
+        }
+    }
 
     #[tokio::test]
     async fn a_snapshot_that_waits_and_selects_its_claims_holds_up_none_but_those() {

@@ -70,7 +70,7 @@ pub struct Claim {
     pub name: String,
     /// By these others select it.
     pub labels: BTreeMap<String, String>,
-    /// A VolumeAttachment says so.
+    /// A VolumeAttachment says so. At the cut it is looked at only if there are no hooks.
     pub attached: bool,
     /// The pods that mount it, are on a node and have not ended.
     pub pods: Vec<User>,
