@@ -12,7 +12,7 @@ use boathook_tests::{
     boathook::{
         application_snapshots::{by, failed_for, is_complete, of_data, status, trouble},
         conditions::said,
-        execution_hooks::{freezing, freezing_as, shell_within, with},
+        execution_hooks::{freezing, freezing_as, mains, shell_within, with},
         recording::{record, recorder_on},
     },
     claims::claim,
@@ -90,6 +90,31 @@ pub(crate) async fn a_hook_that_does_not_freeze_fails_the_snapshot_and_nothing_i
     let names = status(&failed).execution_hook_names;
     ctx.gone::<ExecutionHook>(&names[0]).await?;
     assert_eq!(ctx.hooks_there().await?, [names[1].clone()]);
+    Ok(())
+}
+
+/// Whoever may create hooks can read how the next one will be called.
+pub(crate) async fn a_hook_that_somebody_else_made_first_fails_the_snapshot(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_box_on_data().await?;
+    let slow = format!("{}; until [ -e log/go ]; do sleep 0.1; done", record("freeze"));
+    ctx.create_template("slow", with(freezing(), json!({"preAction": shell_within(&slow, 60)}))).await?;
+    ctx.create_template("quiet", freezing_as("-quiet")).await?;
+    ctx.create_template("harmless", json!({"preAction": shell_within("true", 60)})).await?;
+    ctx.create_application_snapshot("nightly", of_data([by("slow"), by("quiet")])).await?;
+    let second = ctx.hook_name("nightly", 1).await?;
+    ctx.records("box", "freeze").await?;
+    ctx.freeze(&second, with(mains(["box"]), by("harmless"))).await?;
+    ctx.shell("box", "touch log/go").await?;
+    let failed = ctx.over("nightly").await?;
+    failed_for(&failed, reason::HOOK_FAILED)?;
+    let (_, message) = trouble(&failed).unwrap_or_default();
+    ensure!(message.contains(&second) && message.contains("delete it"), "it does not say what to do: {message}");
+    let mut lines = ctx.recorded("box").await?;
+    // Whoever was ended midway is thawed once more.
+    lines.dedup();
+    assert_eq!(lines, ["freeze", "thaw"]);
+    let snapshots = ctx.api::<VolumeSnapshot>().list(&ListParams::default()).await?.items;
+    ensure!(snapshots.is_empty(), "something was cut: {snapshots:?}");
     Ok(())
 }
 

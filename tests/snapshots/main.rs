@@ -68,6 +68,7 @@ fn main() -> ExitCode {
         freezing::hooks_freeze_in_order_and_thaw_in_reverse,
         freezing::without_a_target_the_containers_that_mount_the_claim_are_meant,
         freezing::a_hook_that_does_not_freeze_fails_the_snapshot_and_nothing_is_cut,
+        freezing::a_hook_that_somebody_else_made_first_fails_the_snapshot,
         freezing::a_freeze_that_takes_too_long_is_taken_back,
         freezing::what_may_be_crash_consistent_is_cut_all_the_same_and_says_so,
         freezing::what_cannot_be_cut_is_refused_before_anything_is_frozen,
