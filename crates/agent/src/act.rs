@@ -1,7 +1,7 @@
 //! The effects of a decision, one at a time; the first that fails ends it, and the next look goes on from there.
 
 use boathook_api::PodNotification;
-use boathook_decide::pod_notification::Effect;
+use boathook_decide::pod_notification::{Effect, last_round};
 use boathook_runtime::{
     Classified, ErrorClass,
     execution::{ApplyError, Room, apply},
@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use snafu::Snafu;
 
 use crate::{
-    ledger::{LedgerError, Record},
+    ledger::{Ledger, LedgerError, Record},
     reconcile::Desk,
 };
 
@@ -44,10 +44,17 @@ pub(crate) async fn act(
         }
         apply(&desk.client, &desk.runs, &desk.latest, object, effect, room).await?;
         if forgets_undo {
-            desk.ledger.disarm(&object.uid().unwrap_or_default());
+            undo_is_over(&desk.ledger, object);
         }
     }
     Ok(())
+}
+
+/// What is to be undone once more stays armed.
+pub(crate) fn undo_is_over(ledger: &Ledger, object: &PodNotification) {
+    if last_round(object).is_none() {
+        ledger.disarm(&object.uid().unwrap_or_default());
+    }
 }
 
 /// What will undo it is on disk before anything is done.

@@ -53,13 +53,13 @@ impl Keeper {
         let mut undoing = JoinSet::new();
         loop {
             let records = self.ledger.all();
-            begun.retain(|uid| records.iter().any(|record| &record.uid == uid));
+            begun.retain(|promise| records.iter().any(|record| promise == &promise_of(record)));
             let now = self.clock.now();
-            let open = records.into_iter().filter(|record| !begun.contains(&record.uid));
+            let open = records.into_iter().filter(|record| !begun.contains(&promise_of(record)));
             let timed = open.filter_map(|record| Some((record.remaining(self.ledger.boot(), now)?, record)));
             let (due, later): (Vec<_>, Vec<_>) = timed.partition(|(remaining, _)| remaining.is_zero());
             for (_, record) in due {
-                begun.insert(record.uid.clone());
+                begun.insert(promise_of(&record));
                 undoing.spawn(Arc::clone(&self).undo(record, UnknownPod::TryAgain));
             }
             let next = later.into_iter().map(|(remaining, _)| remaining).min();
@@ -85,7 +85,7 @@ impl Keeper {
         self.runs.cancel(&record.uid);
         // Whether it ended or not: if it has not, another undo follows when it has.
         let _ = timeout(LET_END, self.handlers_end(&record.uid)).await;
-        while self.ledger.get(&record.uid).is_some() {
+        while self.ledger.get(&record.uid).is_some_and(|kept| promise_of(&kept) == promise_of(&record)) {
             let beside_handlers = self.runs.progress(&record.uid).0 == Progress::Running;
             self.runs.start_undo(&subject, work(&record));
             self.runs.settled(&record.uid, |_, undo| *undo != Progress::Running).await;
@@ -131,6 +131,11 @@ impl Keeper {
     async fn handlers_end(&self, uid: &str) {
         self.runs.settled(uid, |run, _| *run != Progress::Running).await;
     }
+}
+
+/// What is kept once: the undo of an object, and its last round.
+fn promise_of(record: &Record) -> (String, bool) {
+    (record.uid.clone(), record.last_round)
 }
 
 /// How long after this round another follows. `None`: none has to.
@@ -204,6 +209,7 @@ mod tests {
                 release: std::collections::BTreeMap::new(),
                 boot: "first".to_owned(),
                 expires: None,
+                last_round: false,
             };
             ledger.arm(record.clone()).unwrap();
             let keeper = Arc::new(Keeper { ledger, runs, clock: Clock::of_the_machine(), retiring: Mutex::default() });
@@ -243,6 +249,17 @@ mod tests {
         let undoing = tokio::spawn(Arc::clone(&fixture.keeper).undo(fixture.record.clone(), UnknownPod::TryAgain));
         fixture.looks(2).await;
         undoing.abort();
+    }
+
+    #[tokio::test]
+    async fn what_was_undone_by_the_ledger_alone_is_undone_once_more_by_it() {
+        let mut fixture = Fixture::new("once-more", 0);
+        fixture.keeper.ledger.expire("a");
+        let keeping = tokio::spawn(Arc::clone(&fixture.keeper).run());
+        fixture.looks(1).await;
+        fixture.keeper.ledger.postpone("a", Duration::ZERO, &["main"]).unwrap();
+        fixture.looks(2).await;
+        keeping.abort();
     }
 
     fn failed(kind: ErrorType, round: u32) -> Progress {

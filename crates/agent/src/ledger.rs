@@ -56,6 +56,9 @@ pub struct Record {
     pub boot: String,
     /// When it runs by itself.
     pub expires: Option<Duration>,
+    /// It is undone, and is to be once more then: its handler may have gone on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub last_round: bool,
 }
 
 impl Record {
@@ -77,7 +80,15 @@ impl Record {
             release: held.collect(),
             boot: boot.to_owned(),
             expires: after.map(|after| now + after),
+            last_round: false,
         })
+    }
+
+    /// The same, to be undone once more at this moment of this boot, in these containers.
+    fn once_more(mut self, boot: &str, expires: Duration, containers: &[&str]) -> Self {
+        self.undo.retain(|name, _| containers.contains(&name.as_str()));
+        self.release.retain(|name, _| containers.contains(&name.as_str()));
+        Self { boot: boot.to_owned(), expires: Some(expires), last_round: true, ..self }
     }
 
     /// The same, of which nobody holds a session any more.
@@ -172,6 +183,15 @@ impl Ledger {
         }
     }
 
+    /// It is undone, and is to be once more at this moment of this boot, in these containers. Until that is kept, the
+    /// record stays as it was.
+    pub fn postpone(&self, uid: &str, expires: Duration, containers: &[&str]) -> Result<(), LedgerError> {
+        match self.get(uid).filter(|record| !record.last_round) {
+            Some(record) => self.arm(record.once_more(&self.boot, expires, containers)),
+            None => Ok(()),
+        }
+    }
+
     /// Its time has come. This is not kept: whoever says so says it again after a restart.
     pub fn expire(&self, uid: &str) {
         let begun = match self.lock().get_mut(uid) {
@@ -254,6 +274,7 @@ mod tests {
             release: BTreeMap::new(),
             boot: "first".to_owned(),
             expires: Some(Duration::from_secs(100)),
+            last_round: false,
         }
     }
 
@@ -281,6 +302,22 @@ mod tests {
         Ledger::open(&folder.0, "first").unwrap().arm(Record { release, ..record("a") }).unwrap();
         let ledger = Ledger::open(&folder.0, "first").unwrap();
         assert_eq!(ledger.get("a").unwrap().remaining("first", Duration::ZERO), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn what_is_to_be_undone_once_more_is_kept_for_that_moment_and_that_is_said_once() {
+        let folder = Folder::new("once-more");
+        let ledger = Ledger::open(&folder.0, "first").unwrap();
+        let mut two = record("a");
+        two.undo.insert("other".to_owned(), two.undo["main"].clone());
+        ledger.arm(two).unwrap();
+        for seconds in [200, 300] {
+            ledger.postpone("a", Duration::from_secs(seconds), &["main"]).unwrap();
+        }
+        ledger.postpone("b", Duration::from_secs(200), &["main"]).unwrap();
+        drop(ledger);
+        let expected = Record { expires: Some(Duration::from_secs(200)), last_round: true, ..record("a") };
+        assert_eq!(Ledger::open(&folder.0, "first").unwrap().all(), [expected]);
     }
 
     #[test]

@@ -4,20 +4,20 @@ use std::{sync::Arc, time::Duration};
 
 use boathook_actions::place::cri::Runtime;
 use boathook_api::PodNotification;
-use boathook_decide::pod_notification::{Me, Observed, Role, decide, is_closed, is_unconfirmed};
+use boathook_decide::pod_notification::{Me, Observed, Role, decide, is_closed, is_unconfirmed, last_round};
 use boathook_runtime::{
     Classified, Clock, ErrorClass, Reconcile, Reporter,
     execution::{Latest, Rooms, Runs},
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::{Client, ResourceExt, runtime::reflector::ObjectRef};
-use snafu::Snafu;
+use snafu::{ResultExt, Snafu};
 
 use crate::{
     act::{self, ActError},
     declared::Digests,
     keeper::Keeper,
-    ledger::Ledger,
+    ledger::{Ledger, LedgerError},
     observe::{self, ObserveError},
 };
 
@@ -43,6 +43,8 @@ pub(crate) enum Error {
     Observe { source: ObserveError },
     #[snafu(transparent)]
     Act { source: ActError },
+    #[snafu(display("failed to keep that it is to be undone once more"))]
+    Ledger { source: LedgerError },
 }
 
 impl Classified for Error {
@@ -50,6 +52,7 @@ impl Classified for Error {
         match self {
             Self::Observe { source } => source.class(),
             Self::Act { source } => source.class(),
+            Self::Ledger { .. } => ErrorClass::Transient,
         }
     }
 }
@@ -81,7 +84,7 @@ impl Reconcile<PodNotification> for Desk {
         );
         act::act(self, &mut seen.object, decision.effects, &mut seen.room).await?;
         self.reporter.report(&seen.object, decision.reports);
-        close(&self.ledger, &seen.object);
+        close(&self.ledger, &seen.object, self.clock.now()).context(LedgerSnafu)?;
         Ok(decision.again.map(|again| Duration::try_from(again.duration_since(now)).unwrap_or_default()))
     }
 
@@ -92,14 +95,29 @@ impl Reconcile<PodNotification> for Desk {
 }
 
 /// Another may have closed the question of the undo, for a pod that is gone: the record goes too. But who closed it
-/// because nobody heard of this node has not seen what is here: it is undone now.
-fn close(ledger: &Ledger, object: &PodNotification) {
+/// because nobody heard of this node has not seen what is here: it is undone now. And what may have outlived its undo is
+/// armed until it is undone once more. `now` is a moment of this boot.
+fn close(ledger: &Ledger, object: &PodNotification, now: Duration) -> Result<(), LedgerError> {
     let uid = object.uid().unwrap_or_default();
     if is_unconfirmed(object) {
         ledger.expire(&uid);
     } else if is_closed(object) {
-        ledger.disarm(&uid);
+        match last_round(object) {
+            Some(due) => ledger.postpone(&uid, now + time_until(due), &that_may_go_on(object))?,
+            None => ledger.disarm(&uid),
+        }
     }
+    Ok(())
+}
+
+fn time_until(due: Timestamp) -> Duration {
+    Duration::try_from(due.duration_since(Timestamp::now()).max(SignedDuration::ZERO)).unwrap_or_default()
+}
+
+fn that_may_go_on(object: &PodNotification) -> Vec<&str> {
+    let records = object.status.iter().flat_map(|status| &status.containers);
+    let may_go_on = records.filter(|record| record.process_may_remain == Some(true));
+    may_go_on.map(|record| record.name.as_str()).collect()
 }
 
 #[cfg(test)]
@@ -131,12 +149,43 @@ mod tests {
         let ledger = Ledger::open(&dir, "first").unwrap();
         ledger.arm(Record::of(&closed("Armed"), "first", Duration::ZERO).unwrap()).unwrap();
         let remaining = || ledger.get("a").map(|record| record.remaining("first", Duration::ZERO));
-        close(&ledger, &closed("Armed"));
+        close(&ledger, &closed("Armed"), Duration::ZERO).unwrap();
         assert_eq!(remaining(), Some(None));
-        close(&ledger, &closed("ThawUnconfirmed"));
+        close(&ledger, &closed("ThawUnconfirmed"), Duration::ZERO).unwrap();
         assert_eq!(remaining(), Some(Some(Duration::ZERO)));
-        close(&ledger, &closed("PodGone"));
+        close(&ledger, &closed("PodGone"), Duration::ZERO).unwrap();
         assert_eq!(remaining(), None);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    /// Undone at once, when its handler had not ended in time; it may go on, or not.
+    fn undone(process_may_remain: Option<bool>) -> PodNotification {
+        let (now, mut object) = (Timestamp::now(), closed("UndoSucceeded"));
+        let undo = json!({"action": {"exec": {"command": ["thaw"]}}, "startTime": now, "succeeded": true});
+        let record = json!({"name": "main", "processMayRemain": process_may_remain, "undo": undo});
+        let mut status = serde_json::to_value(object.status.take()).unwrap();
+        status["claim"] = json!({"holder": "me", "time": now});
+        status["completeTime"] = json!(now);
+        status["containers"] = json!([record]);
+        object.status = serde_json::from_value(status).unwrap();
+        object
+    }
+
+    #[test]
+    fn what_may_have_outlived_its_undo_stays_armed_until_it_is_undone_once_more() {
+        let dir = std::env::temp_dir().join(format!("boathook-last-round-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        let ledger = Ledger::open(&dir, "first").unwrap();
+        let now = Duration::from_secs(1_000);
+        ledger.arm(Record::of(&undone(None), "first", now).unwrap()).unwrap();
+        act::undo_is_over(&ledger, &undone(Some(true)));
+        close(&ledger, &undone(Some(true)), now).unwrap();
+        let record = ledger.get("a").expect("it is armed");
+        // Without an expiry it is half a minute.
+        let remaining = record.remaining("first", now).expect("it is due some time");
+        assert!(record.last_round && remaining.abs_diff(Duration::from_secs(30)) < Duration::from_secs(10));
+        act::undo_is_over(&ledger, &undone(None));
+        assert_eq!(ledger.get("a"), None);
         std::fs::remove_dir_all(dir).unwrap();
     }
 }

@@ -229,8 +229,8 @@ pub struct ContainerNotificationStatus {
     /// The last 10 KiB of what it printed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// It could not be ended, or nobody knows whether it has: a process of it may still run. Through the API server its
-    /// undo then runs once more when its time is over.
+    /// It could not be ended, or nobody knows whether it has: a process of it may still run, or a server that it asked may
+    /// still act. Its undo then runs once more when its time is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_may_remain: Option<bool>,
     /// Its undo: what was recorded before the handler ran, and how it went.

@@ -173,8 +173,8 @@ fn unknown(observed: &Observed<'_>, object: &Object<'_>, message: &str, now: Tim
     let error = errors::error(ErrorType::OutcomeUnknown, message, now);
     for record in status.containers.iter_mut().filter(|record| record.complete_time.is_none()) {
         record.error = Some(error.clone());
-        // An agent ends what an earlier one has left.
-        record.process_may_remain = (status.executor != Some(Executor::Agent)).then_some(true);
+        // An agent ends the commands that an earlier one noted, and that may be not all that it began.
+        record.process_may_remain = Some(true);
     }
     status.state = State::Failed;
     status.complete_time = Some(moment(now));

@@ -1,16 +1,18 @@
 //! The undo once more, when the time is over, of what may have outlived the first one.
 //!
 //! Through the API server nothing can be ended, and of a stream that was lost nobody knows what became of its command:
-//! what still runs when it is undone does its work after that. So nothing of it holds longer than the undo was to wait.
+//! what still runs when it is undone does its work after that. An agent ends what it started, but not always: a process
+//! may not be found or not be killed, and what was asked by HTTP cannot be called back. So nothing of it holds longer than
+//! the undo was to wait.
 
 use boathook_api::{
     outcome::{Ended, Outcome},
-    pod_notification::{ContainerNotificationStatus, Executor},
+    pod_notification::{ContainerNotificationStatus, ErrorType, PodNotificationStatus},
     words::reason,
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Decision, Effect, Object, Observed, Progress, SeenPod, errors, rounds, undo};
+use super::{Decision, Effect, Object, Observed, Progress, Role, SeenPod, earliest, errors, rounds, undo};
 use crate::Gravity;
 
 /// How long after the handlers' end, where the undo waits for ever, or no longer than they took.
@@ -23,13 +25,23 @@ const KEPT: SignedDuration = SignedDuration::from_mins(10);
 /// How often it is looked whether there is still something to undo it in, once nobody wants the object any more.
 pub(super) const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
 
-/// When it is due, if it is owed. An agent ends what it started.
+/// When it is due, if it is owed.
 pub(super) fn due(object: &Object<'_>) -> Option<Timestamp> {
-    if object.status.executor == Some(Executor::Agent) || object.is_abandoned() {
-        return None;
-    }
-    let due = when(object).filter(|_| errors::undo_succeeded(&object.status))?;
+    let due = when(object).filter(|_| errors::undo_succeeded(&object.status) && !object.is_abandoned())?;
     object.status.containers.iter().any(|record| is_owed(record, due)).then_some(due)
+}
+
+/// Whether it is for this process to run it.
+pub(super) fn is_for(observed: &Observed<'_>, object: &Object<'_>) -> bool {
+    undo::is_executor(observed, object) && !observed.me.role.is_thaw_only()
+}
+
+/// When to look again, before it is due or while another is to run it.
+pub(super) fn again(object: &Object<'_>, due: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    // Nobody tells when the pod goes, and its namespace may wait for that.
+    let look_for_pod = object.is_deleted().then(|| now + PATIENCE);
+    let then = if now < due { due } else { now + super::PATIENCE };
+    earliest(Some(then), look_for_pod)
 }
 
 /// Whether the object is held for it, as long as its pod is there.
@@ -46,13 +58,21 @@ pub(super) fn has_a_pod(observed: &Observed<'_>) -> bool {
     }
 }
 
+/// Nothing outlives its pod. Whoever else is to run it hears so: of a pod that has ended an agent does not know whether it
+/// will run again.
+pub(super) fn close(object: &Object<'_>) -> Decision {
+    let mut status = object.status.clone();
+    status.containers.iter_mut().for_each(|record| record.process_may_remain = None);
+    Decision { effects: vec![Effect::WriteStatus(Box::new(status))], ..Decision::default() }
+}
+
 /// It is due.
 pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, due: Timestamp, now: Timestamp) -> Decision {
     let mut decision = Decision::default();
     match &observed.undo {
         Progress::Running => {}
         Progress::Ended { results, round } if results.iter().any(|(_, ended)| due <= ended.started) => {
-            return ended(object, results, *round, now);
+            return ended(observed.me.role, object, results, *round, now);
         }
         // What ended by now had begun too early.
         Progress::Idle | Progress::Ended { .. } => {
@@ -72,13 +92,15 @@ pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, due: Timestam
 pub(super) fn kept_until(object: &Object<'_>) -> Option<Timestamp> {
     let records = object.status.containers.iter().filter(|record| record.process_may_remain == Some(true));
     let ends = records.filter_map(|record| record.undo.as_ref()?.complete_time.as_ref());
-    let due = when(object).filter(|_| object.is_deleted() && object.status.executor != Some(Executor::Agent))?;
+    let due = when(object).filter(|_| object.is_deleted())?;
     ends.map(|end| end.0).filter(|end| due <= *end).max().map(|end| end + KEPT)
 }
 
-fn ended(object: &Object<'_>, results: &[(String, Ended)], round: u32, now: Timestamp) -> Decision {
+fn ended(role: Role, object: &Object<'_>, results: &[(String, Ended)], round: u32, now: Timestamp) -> Decision {
     let mut decision = Decision::default();
-    let failure = results.iter().find_map(|(_, ended)| ended.outcome.failure());
+    // Nothing outlives its pod, and an agent sees for itself that there is none. The controller asks for it.
+    let outlived = |ended: &Ended| role == Role::Agent && is_without_pod(ended);
+    let failure = results.iter().filter(|(_, ended)| !outlived(ended)).find_map(|(_, ended)| ended.outcome.failure());
     if let Some(failure) = failure {
         let work = rounds::failed(object, results);
         rounds::try_again(object, work, results, round, now, &mut decision);
@@ -89,14 +111,24 @@ fn ended(object: &Object<'_>, results: &[(String, Ended)], round: u32, now: Time
         return decision;
     }
     let mut status = object.status.clone();
-    for (container, ended) in results.iter().filter(|(_, ended)| ended.outcome == Outcome::Succeeded) {
-        let record = status.containers.iter_mut().find(|record| record.name == *container);
-        if let Some(undo) = record.and_then(|record| record.undo.as_mut()) {
-            rounds::write_down(undo, ended);
-        }
+    for (container, ended) in results {
+        write_down(&mut status, container, ended);
     }
     decision.effects.extend([Effect::WriteStatus(Box::new(status)), Effect::ForgetUndo]);
     decision
+}
+
+fn write_down(status: &mut PodNotificationStatus, container: &str, ended: &Ended) {
+    let Some(record) = status.containers.iter_mut().find(|record| record.name == container) else { return };
+    match (&ended.outcome, record.undo.as_mut()) {
+        (Outcome::Succeeded, Some(undo)) => rounds::write_down(undo, ended),
+        (Outcome::Failed(_) | Outcome::Unknown(_), _) => record.process_may_remain = None,
+        (Outcome::Succeeded, None) => {}
+    }
+}
+
+fn is_without_pod(ended: &Ended) -> bool {
+    ended.outcome.failure().is_some_and(|failure| failure.kind == ErrorType::PodNotFound)
 }
 
 fn when(object: &Object<'_>) -> Option<Timestamp> {

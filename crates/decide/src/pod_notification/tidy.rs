@@ -6,22 +6,30 @@ use boathook_api::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Decision, Effect, Object, Observed, Progress, Role, SeenPod, earliest, execute, last_round, rounds};
+use super::{
+    Decision, Effect, Object, Observed, Progress, Role, SeenPod, earliest, errors, execute, last_round, rounds,
+};
 use crate::Leadership;
 
 /// Nothing is owed: nothing holds the object, and it goes when its time is over.
 pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
     let mut decision = leftovers(observed, object, now);
-    let Role::Controller { leadership: Leadership::Leader, .. } = observed.me.role else { return decision };
+    let leads = matches!(observed.me.role, Role::Controller { leadership: Leadership::Leader, .. });
+    let runs_last_round = last_round::is_for(observed, object);
+    if leads && !runs_last_round && last_round::due(object).is_some() && has_ended(&observed.pod) {
+        return last_round::close(object);
+    }
     match last_round::due(object).filter(|_| last_round::has_a_pod(observed)) {
-        Some(due) if due <= now => return last_round::decide(observed, object, due, now),
-        Some(due) => {
-            // Nobody tells when the pod goes, and its namespace may wait for that.
-            let look_for_pod = object.is_deleted().then(|| now + last_round::PATIENCE);
-            decision.again = earliest(decision.again, earliest(Some(due), look_for_pod));
+        Some(due) if due <= now && runs_last_round => return last_round::decide(observed, object, due, now),
+        // The leader holds the object until then, whoever is to run it.
+        Some(due) if leads || runs_last_round => {
+            decision.again = earliest(decision.again, last_round::again(object, due, now));
             return decision;
         }
-        None => {}
+        Some(_) | None => {}
+    }
+    if !leads {
+        return decision;
     }
     if let Some(kept) = last_round::kept_until(object).filter(|kept| now < *kept && last_round::has_a_pod(observed)) {
         decision.again = earliest(decision.again, earliest(Some(kept), Some(now + last_round::PATIENCE)));
@@ -73,6 +81,13 @@ fn leftovers(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> De
     decision
 }
 
+fn has_ended(pod: &SeenPod) -> bool {
+    match pod {
+        SeenPod::There(pod) => pod.over,
+        SeenPod::Unknown | SeenPod::Gone { .. } => false,
+    }
+}
+
 fn is_over(observed: &Observed<'_>, object: &Object<'_>, undo: &[(String, Ended)]) -> bool {
     let pod_is_gone = match &observed.pod {
         SeenPod::Gone { .. } => true,
@@ -83,7 +98,9 @@ fn is_over(observed: &Observed<'_>, object: &Object<'_>, undo: &[(String, Ended)
         Outcome::Succeeded => true,
         Outcome::Failed(failure) | Outcome::Unknown(failure) => failure.kind == ErrorType::PodNotFound,
     };
-    pod_is_gone || object.is_given_up() || undo.iter().all(|(_, ended)| in_vain(ended))
+    // Nobody but this agent undoes anything here: it has succeeded, and what it tried beyond that nobody needs.
+    let needless = observed.me.role == Role::Agent && errors::undo_succeeded(&object.status);
+    pod_is_gone || object.is_given_up() || needless || undo.iter().all(|(_, ended)| in_vain(ended))
 }
 
 /// A handler of this process returned after another had said how it ended, and perhaps undone it.

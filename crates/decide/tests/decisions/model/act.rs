@@ -96,7 +96,7 @@ impl World {
                 let process = self.process(who);
                 (process.memory.undo, process.memory.undo_rounds) = (Run::Idle, 0);
                 process.memory.sessions.clear();
-                process.ledger = None;
+                process.close(&doing.object);
                 Ok(())
             }
         }
@@ -130,7 +130,8 @@ impl World {
             let expires = after.map(|after| self.now + SignedDuration::from_secs(after.into()));
             let containers = work.iter().map(|(container, _)| container.clone()).collect();
             let holds = self.plan.holds.is_some();
-            self.process(who).ledger = Some(Record { pod: target(&doing.object), containers, expires, holds });
+            self.process(who).ledger =
+                Some(Record { pod: target(&doing.object), containers, expires, holds, last_round: false });
         }
     }
 

@@ -43,6 +43,8 @@ impl World {
         let pinned = object.status.as_ref().and_then(|status| status.pod_uid.clone());
         let pod = match sight {
             _ if role != Role::Agent && !needs_pod(&object, me, &run, &undo) => SeenPod::Unknown,
+            // Whether a pod is gone for good is for the controller to say.
+            _ if role == Role::Agent && !gone && is_terminal(&object) => SeenPod::Unknown,
             // The agent asks the node's runtime, and goes on without an answer.
             Sight::Blind if role == Role::Agent => SeenPod::Unknown,
             Sight::Blind => return,
@@ -79,8 +81,8 @@ impl World {
         };
         self.process(who).memory.known = Some(version);
         let object = self.server.version(version).cloned();
-        if object.as_ref().is_some_and(is_closed) {
-            self.process(who).ledger = None;
+        if let Some(object) = object.as_ref().filter(|object| is_closed(object)) {
+            self.process(who).close(object);
         }
         let memory = &mut self.process(who).memory;
         if object.is_some() {
@@ -91,4 +93,8 @@ impl World {
         }
         Some((memory.last.clone()?, version))
     }
+}
+
+fn is_terminal(object: &PodNotification) -> bool {
+    object.status.as_ref().is_some_and(|status| status.state.is_terminal())
 }

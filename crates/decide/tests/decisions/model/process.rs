@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use boathook_api::PodNotification;
-use boathook_decide::pod_notification::{Effect, Session};
+use boathook_decide::pod_notification::{Effect, Session, last_round};
 use jiff::Timestamp;
 
 use crate::world::{process, run::Run};
@@ -52,9 +52,23 @@ pub(crate) struct Record {
     pub(crate) expires: Option<Timestamp>,
     /// It is about sessions, which end with the process that holds them.
     pub(crate) holds: bool,
+    /// It is undone, and is to be once more then.
+    pub(crate) last_round: bool,
 }
 
 impl Process {
+    /// Nothing is owed any more, but perhaps a last round.
+    pub(crate) fn close(&mut self, object: &PodNotification) {
+        let Some(due) = last_round(object) else {
+            self.ledger = None;
+            return;
+        };
+        if let Some(record) = self.ledger.as_mut().filter(|record| !record.last_round) {
+            (record.expires, record.last_round) = (Some(due), true);
+            self.memory.keeper = None;
+        }
+    }
+
     pub(crate) fn come_back(&mut self, now: Timestamp) {
         if self.restart() {
             if let Some(record) = self.ledger.as_mut().filter(|record| record.holds) {

@@ -111,7 +111,7 @@ impl World {
         }
         if let Run::Running(running) = &forgotten.run {
             let begun: Vec<_> = running.containers.iter().filter_map(|(_, place)| *place).collect();
-            begun.into_iter().for_each(|place| self.handler_goes_on(who, place));
+            begun.into_iter().for_each(|place| self.handler_goes_on(place));
         }
     }
 }

@@ -22,3 +22,27 @@ fn whoever_decides_without_the_lease_to_undo_does_so_though_it_has_it_back() {
     ];
     play(plan, steps.into());
 }
+
+/// The agent was: it called closed what it had undone, though it had not ended all that it had started. Nobody took back
+/// what that did later.
+#[test]
+fn what_an_agent_could_not_end_is_taken_back_at_the_end_of_its_time() {
+    for undo in [None, Some(8)] {
+        let plan = || Plan {
+            executor: Executor::Agent,
+            declaring: 1,
+            undo: Some(undo),
+            holds: None,
+            ttl: None,
+            node_dies: false,
+        };
+        let begin = [Step::Pass(1), Step::HandlersEnd(Who::Agent, [End::Unknown; 2])];
+        play(plan(), begin.into());
+        play(plan(), [begin.as_slice(), &[Step::Crash(Who::Agent)]].concat());
+        let undone = [Step::Pass(1), Step::UndosEnd(Who::Agent, [End::Succeeded; 2]), Step::Pass(1)];
+        play(plan(), [begin.as_slice(), &undone, &[Step::CutAgentOff(true), Step::Pass(79)]].concat());
+        for end in [Step::PodDeleted, Step::PodEnds] {
+            play(plan(), [begin.as_slice(), &undone, &[end, Step::Pass(79)]].concat());
+        }
+    }
+}

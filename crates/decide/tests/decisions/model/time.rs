@@ -156,7 +156,7 @@ impl World {
                     if let Some(place) = *place {
                         self.pods.handler_ends(place, matches!(end, End::Succeeded));
                         if matches!(end, End::Unknown) {
-                            self.handler_goes_on(who, place);
+                            self.handler_goes_on(place);
                         }
                     }
                     (container.clone(), end.ended(running.started, self.now))
@@ -171,9 +171,8 @@ impl World {
         self.process(who).wake(now);
     }
 
-    /// Through the API server nothing can be ended: it does its work at the last moment at which that is promised to be
-    /// taken back.
-    pub(crate) fn handler_goes_on(&mut self, who: Who, place: usize) {
+    /// It could not be ended: it does its work at the last moment at which that is promised to be taken back.
+    pub(crate) fn handler_goes_on(&mut self, place: usize) {
         let object = self.server.last_seen();
         // Another may have said before that it has ended.
         let completed = object.status.as_ref().and_then(|status| status.complete_time.as_ref()).map(|time| time.0);
@@ -184,7 +183,7 @@ impl World {
             None => None,
         };
         let last = last.map(|last| last - SignedDuration::from_millis(1));
-        if let Some(last) = last.filter(|last| who != Who::Agent && self.now < *last) {
+        if let Some(last) = last.filter(|last| self.now < *last) {
             self.pods.handler_goes_on(place, last);
         }
     }

@@ -8,7 +8,7 @@ use boathook_api::{
 use boathook_decide::{
     Gravity, Leadership,
     pod_notification::{
-        Decision, Me, Observed, Pod, Progress, Role, SeenPod, Sessions, decide_gone, may_start, needs_pod,
+        Decision, Me, Observed, Pod, Progress, Role, SeenPod, Sessions, decide_gone, last_round, may_start, needs_pod,
     },
 };
 use kube::ResourceExt;
@@ -108,8 +108,55 @@ fn what_has_outlived_its_expiry_too_is_undone_once_more_soon_after_its_end() {
 }
 
 #[test]
-fn nothing_is_undone_once_more_that_an_agent_ended_or_that_is_gone_or_given_up() {
-    assert_eq!(deeds(&outlived(Executor::Agent).decide()), ["let go"]);
+fn what_an_agent_could_not_end_it_undoes_once_more_itself_while_the_leader_holds_the_object() {
+    let mut leaders = outlived(Executor::Agent);
+    assert_eq!(leaders.decide(), Decision { again: Some(at(31)), ..Decision::default() });
+    leaders.now = 31;
+    assert_eq!(leaders.decide(), Decision { again: Some(at(91)), ..Decision::default() }, "it is the agent's");
+    assert_eq!(leaders.deleted().decide(), Decision { again: Some(at(36)), ..Decision::default() });
+
+    let mut agents = outlived(Executor::Agent);
+    (agents.role, agents.pod) = (Role::Agent, SeenPod::Unknown);
+    assert_eq!(agents.decide(), Decision { again: Some(at(31)), ..Decision::default() });
+    agents.now = 31;
+    assert_eq!(deeds(&agents.decide()), ["undo back"]);
+    (agents.undo, agents.now) = (ended([31, 32], SUCCEEDED), 32);
+    assert_eq!(deeds(&agents.decide()), ["write", "forget undo"]);
+    let mut look = agents.written();
+    assert_eq!(last_round(&look.object), None);
+    look.undo = Progress::Idle;
+    assert_eq!(look.decide(), Decision::default());
+    (look.role, look.pod) = (controller(Executor::Agent), SeenPod::There(pod()));
+    assert_eq!(deeds(&look.decide()), ["let go"]);
+}
+
+#[test]
+fn an_agent_hears_from_the_leader_that_its_pod_has_ended_and_gives_the_last_round_up() {
+    let mut look = outlived(Executor::Agent);
+    (look.pod, look.now) = (SeenPod::There(Pod { over: true, ..pod() }), 40);
+    assert_eq!(deeds(&look.decide()), ["write"]);
+    let mut look = look.written();
+    assert_eq!(last_round(&look.object), None);
+    assert_eq!(deeds(&look.decide()), ["let go"]);
+    (look.role, look.pod) = (Role::Agent, SeenPod::Unknown);
+    look.undo = ended([31, 32], [failed(ErrorType::ContainerNotRunning), Outcome::Succeeded]);
+    assert_eq!(deeds(&look.decide()), ["forget undo"]);
+}
+
+#[test]
+fn an_agent_gives_the_last_round_up_when_there_is_no_pod() {
+    let mut look = outlived(Executor::Agent);
+    (look.role, look.pod, look.now) = (Role::Agent, SeenPod::Unknown, 32);
+    look.undo = ended([31, 32], [failed(ErrorType::HandlerFailed), Outcome::Succeeded]);
+    assert_eq!(look.decide().again, Some(at(33)));
+    look.undo = ended([31, 32], [failed(ErrorType::PodNotFound), Outcome::Succeeded]);
+    assert_eq!(deeds(&look.decide()), ["write", "forget undo"]);
+    assert_eq!(last_round(&look.written().object), None);
+}
+
+#[test]
+fn nothing_is_undone_once_more_that_is_gone_or_given_up() {
+    assert_eq!(deeds(&outlived(Executor::Agent).abandoned().decide()), ["let go"]);
     assert_eq!(deeds(&outlived(Executor::Api).abandoned().decide()), ["let go"]);
     let mut look = outlived(Executor::Api);
     look.pod = SeenPod::Gone { node_ready: true };
@@ -120,13 +167,15 @@ fn nothing_is_undone_once_more_that_an_agent_ended_or_that_is_gone_or_given_up()
 
 #[test]
 fn what_nobody_knows_the_end_of_may_have_outlived_its_undo() {
-    let mut look = Look::at_claimed(Executor::Api).claimed_by("another").written();
-    look.undo = ended([4, 5], SUCCEEDED);
-    let mut look = look.written();
-    look.undo = Progress::Idle;
-    assert_eq!(look.decide(), Decision { again: Some(at(31)), ..Decision::default() });
-    look.now = 31;
-    assert_eq!(deeds(&look.decide()), ["undo back front"]);
+    for executor in [Executor::Api, Executor::Agent] {
+        let mut look = Look::at_claimed(executor).claimed_by("another").written();
+        look.undo = ended([4, 5], SUCCEEDED);
+        let mut look = look.written();
+        look.undo = Progress::Idle;
+        assert_eq!(look.decide(), Decision { again: Some(at(31)), ..Decision::default() });
+        look.now = 31;
+        assert_eq!(deeds(&look.decide()), ["undo back front"]);
+    }
 }
 
 #[test]
