@@ -40,8 +40,15 @@ pub(crate) fn parse(text: &str) -> Result<Documents> {
 }
 
 fn deployment(document: Value, name: &str) -> Result<RawDeployment> {
-    if document.get("spec").is_none() {
+    if document.get("spec").is_none_or(Value::is_null) {
         bail!("Deployment `{name}` has no spec");
+    }
+    // What is looked into before the API server has seen it.
+    for path in ["spec", "spec.template", "spec.template.metadata", "spec.template.metadata.annotations"] {
+        let written = document.pointer(&format!("/{}", path.replace('.', "/")));
+        if written.is_some_and(|written| !written.is_object() && !written.is_null()) {
+            bail!("Deployment `{name}`: {path}: this is no map of fields");
+        }
     }
     serde_json::from_value(document).with_context(|| format!("Deployment `{name}`"))
 }
@@ -83,12 +90,20 @@ mod tests {
     #[test]
     fn a_mistake_is_told_at_its_place() {
         let typo = LIFECYCLE.replace("volumes", "volume");
+        let wrong = |spec: &str| DEPLOYMENT.replace("{replicas: 1}", spec);
+        let template = |template: &str| wrong(&format!("{{template: {template}}}"));
         let nameless = DEPLOYMENT.replace("name: web", "");
         for (text, words) in [
             ("{apiVersion: v1, kind: Service}", "there is no Deployment"),
             ("kind: Deployment", "no apiVersion"),
             (typo.as_str(), "`web`: spec.pre.execNewPod.volume: there is no such field"),
             (nameless.as_str(), "has no name"),
+            (&wrong("hello"), "Deployment `web`: spec: this is no map"),
+            (&wrong("[a]"), "Deployment `web`: spec: this is no map"),
+            (&wrong(""), "Deployment `web` has no spec"),
+            (&template("hello"), "Deployment `web`: spec.template: this is no map"),
+            (&template("{metadata: hello}"), "Deployment `web`: spec.template.metadata: this is no map"),
+            (&template("{metadata: {annotations: [a]}}"), "`web`: spec.template.metadata.annotations: this is no map"),
         ] {
             let told = parse(text).map_err(|error| crate::output::said_once(&error));
             assert!(told.as_ref().is_err_and(|told| told.contains(words)), "{text}: {told:?}");

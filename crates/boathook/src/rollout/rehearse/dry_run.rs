@@ -1,14 +1,14 @@
 //! What is there and what would be: the API server is asked to check everything, and does nothing.
 
 use anyhow::Result;
-use boathook_api::DeploymentLifecycle;
+use boathook_api::{DeploymentLifecycle, words::LIFECYCLE};
 use boathook_controllers::webhooks::Right;
 use k8s_openapi::api::authorization::v1::ResourceAttributes;
 use kube::{
     Api, Client, ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     super::deployment::{RawDeployment, without_lifecycle},
@@ -57,6 +57,10 @@ pub(super) async fn change(
     let stored = asking.stored(deployment.clone(), written.as_ref(), &mut change).await?;
     let seen = |object: Option<RawDeployment>| object.map(|object| object.seen()).transpose();
     change.deployment = Pair { now: seen(deployment)?, then: seen(stored)? };
+    if let (Some(then), Some(written)) = (&mut change.deployment.then, &written) {
+        // Of one that is there, no more than the spec was tried.
+        then.lifecycle = written.annotations().get(LIFECYCLE).cloned().or(then.lifecycle.take());
+    }
 
     if change.lifecycle.then.is_none() && change.refusals.is_empty() {
         change.refusals.push(without_lifecycle(client, &scope, name).await?);
@@ -75,19 +79,33 @@ fn mine<'a, K: Kind>(all: &'a [K], default_namespace: &str, namespace: &str, nam
 
 /// What `kubectl apply` would keep of what the file does not mention: the number of replicas, and the last restart.
 fn as_applied(mut written: RawDeployment, now: Option<&RawDeployment>) -> RawDeployment {
-    let Some(now) = now else { return written };
-    let spec = &mut written.0.data["spec"];
-    if spec.get("replicas").is_none() {
-        spec["replicas"] = now.0.data["spec"]["replicas"].clone();
+    let Some(now) = now.map(|now| &now.0.data["spec"]) else { return written };
+    let Some(spec) = written.0.data.get_mut("spec").and_then(Value::as_object_mut) else { return written };
+    if let Some(replicas) = now.get("replicas") {
+        keep(spec, "replicas", replicas);
     }
-    let restarted = now.0.data.pointer("/spec/template/metadata/annotations").and_then(|all| all.get(RESTARTED_AT));
-    if let (Some(restarted), Some(template)) = (restarted, spec.get_mut("template").and_then(Value::as_object_mut)) {
-        let metadata = template.entry("metadata").or_insert_with(|| json!({}));
-        if metadata["annotations"][RESTARTED_AT].is_null() {
-            metadata["annotations"][RESTARTED_AT] = restarted.clone();
-        }
+    let restarted = now.pointer("/template/metadata/annotations").and_then(|all| all.get(RESTARTED_AT));
+    if let (Some(restarted), Some(template)) = (restarted, spec.get_mut("template").and_then(Value::as_object_mut))
+        && let Some(metadata) = inner(template, "metadata")
+        && let Some(annotations) = inner(metadata, "annotations")
+    {
+        keep(annotations, RESTARTED_AT, restarted);
     }
     written
+}
+
+/// What is there stays, unless something else is written.
+fn keep(fields: &mut Map<String, Value>, name: &str, value: &Value) {
+    let written = fields.entry(name).or_insert(Value::Null);
+    if written.is_null() {
+        *written = value.clone();
+    }
+}
+
+/// The fields of this field, which is made if it is missing; none if it is something else.
+fn inner<'a>(fields: &'a mut Map<String, Value>, name: &str) -> Option<&'a mut Map<String, Value>> {
+    keep(fields, name, &json!({}));
+    fields.get_mut(name)?.as_object_mut()
 }
 
 struct Asking<'a> {
@@ -142,5 +160,45 @@ impl Asking<'_> {
             ..ResourceAttributes::default()
         };
         rights::answer(self.client, format!("{verb} {}", K::plural(&())), attributes).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deployment(spec: Value) -> RawDeployment {
+        let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec});
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn what_the_file_does_not_mention_is_kept() {
+        let restarted = |at: &str| json!({"metadata": {"annotations": {RESTARTED_AT: at}}});
+        let now = deployment(json!({"replicas": 3, "template": restarted("monday")}));
+        for (written, applied) in [
+            (json!({"template": {}}), json!({"replicas": 3, "template": restarted("monday")})),
+            (
+                json!({"replicas": 1, "template": {"metadata": null}}),
+                json!({"replicas": 1, "template": restarted("monday")}),
+            ),
+            (json!({"template": restarted("friday")}), json!({"replicas": 3, "template": restarted("friday")})),
+        ] {
+            assert_eq!(as_applied(deployment(written), Some(&now)).0.data["spec"], applied);
+        }
+    }
+
+    #[test]
+    fn what_is_no_deployment_at_all_is_left_to_the_api_server() {
+        let restarted = json!({"metadata": {"annotations": {RESTARTED_AT: "monday"}}});
+        let now = deployment(json!({"template": restarted}));
+        for written in [
+            json!("hello"),
+            json!({"template": "hello"}),
+            json!({"template": {"metadata": "hello"}}),
+            json!({"template": {"metadata": {"annotations": ["hello"]}}}),
+        ] {
+            assert_eq!(as_applied(deployment(written.clone()), Some(&now)).0.data["spec"], written);
+        }
     }
 }

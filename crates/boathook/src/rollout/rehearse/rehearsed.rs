@@ -4,7 +4,7 @@
 use boathook_api::{
     DeploymentLifecycle,
     deployment_lifecycle::{RolloutPhase, Stage},
-    words::{LIFECYCLE, LIFECYCLE_REQUIRED},
+    words::{LIFECYCLE, LIFECYCLE_REQUIRED, condition},
 };
 use boathook_decide::deployment_lifecycle::{Deployment, Strategy, strategy_mistake};
 use kube::ResourceExt;
@@ -74,7 +74,7 @@ pub(super) fn rehearsed(change: Change) -> Rehearsed {
         .map(|answer| format!("you may not {} in namespace `{namespace}`", answer.right))
         .collect();
     reasons.extend(refusals);
-    let outlook = outlook(&deployment, &lifecycle);
+    let outlook = outlook(&deployment);
     let (mut risks_found, mut notes) = (Vec::new(), Vec::new());
     let mut stages = Vec::new();
     if let (Some(after), Some(hooks)) = (&deployment.then, &lifecycle.then) {
@@ -112,10 +112,11 @@ fn strategy_name(strategy: Strategy) -> &'static str {
     }
 }
 
-fn outlook(deployment: &Pair<Deployment>, lifecycle: &Pair<DeploymentLifecycle>) -> Outlook {
+/// That there is a lifecycle holds nothing: its Deployment must have been adopted, which is what the annotation says.
+fn outlook(deployment: &Pair<Deployment>) -> Outlook {
     match (&deployment.now, &deployment.then) {
         (Some(now), Some(then)) if now.template == then.template => Outlook::None,
-        (Some(now), Some(_)) if now.lifecycle.is_some() || lifecycle.now.is_some() => Outlook::Held,
+        (Some(now), Some(_)) if now.lifecycle.is_some() => Outlook::Held,
         (None, Some(then)) if then.lifecycle.as_deref() == Some(LIFECYCLE_REQUIRED) => Outlook::Held,
         (_, Some(_)) => Outlook::NotHeld,
         (_, None) => Outlook::None,
@@ -125,11 +126,7 @@ fn outlook(deployment: &Pair<Deployment>, lifecycle: &Pair<DeploymentLifecycle>)
 /// What is risky because of how things stand now.
 fn of_moment(deployment: &Pair<Deployment>, lifecycle: &Pair<DeploymentLifecycle>, outlook: Outlook) -> Option<String> {
     if outlook == Outlook::NotHeld {
-        let what = match deployment.now {
-            Some(_) => "create the DeploymentLifecycle first, and wait for its condition Accepted".to_owned(),
-            None => format!("annotate the Deployment `{LIFECYCLE}: {LIFECYCLE_REQUIRED}`"),
-        };
-        return Some(format!("nothing holds this rollout, and its hooks do not run before the next one: {what}"));
+        return Some(not_held(deployment, lifecycle.now.as_ref()));
     }
     let rollout = lifecycle.now.as_ref()?.status.as_ref()?.rollout.as_ref()?;
     let revision = rollout.revision.as_deref().unwrap_or("(not made yet)");
@@ -142,6 +139,33 @@ fn of_moment(deployment: &Pair<Deployment>, lifecycle: &Pair<DeploymentLifecycle
             ))
         }
         (RolloutPhase::Complete | RolloutPhase::Aborted, _) | (_, Outlook::None | Outlook::NotHeld) => None,
+    }
+}
+
+/// Why a rollout is not held, and what to do first.
+fn not_held(deployment: &Pair<Deployment>, lifecycle: Option<&DeploymentLifecycle>) -> String {
+    let nothing = "nothing holds this rollout, and its hooks do not run before the next one";
+    if deployment.now.is_none() {
+        return format!("{nothing}: annotate the Deployment `{LIFECYCLE}: {LIFECYCLE_REQUIRED}`");
+    }
+    let first = match lifecycle {
+        None => "create the DeploymentLifecycle first, and wait for its condition Accepted".to_owned(),
+        Some(lifecycle) => {
+            let conditions = lifecycle.status.iter().flat_map(|status| &status.conditions);
+            let mut refusals = conditions.filter(|known| known.type_ == condition::ACCEPTED && known.status == "False");
+            let why = refusals.next().map(|refusal| format!(" (it is not now: {})", refusal.message));
+            format!(
+                "wait until its DeploymentLifecycle has the condition Accepted{}, and change the template after that",
+                why.unwrap_or_default()
+            )
+        }
+    };
+    match deployment.then.as_ref().is_some_and(|then| then.lifecycle.is_some()) {
+        true => format!(
+            "`{LIFECYCLE}` comes together with a new template: it holds the new version, but not the one that runs, \
+             which Kubernetes begins to end at once; annotate the Deployment in a write of its own before, or {first}"
+        ),
+        false => format!("{nothing}: {first}"),
     }
 }
 
@@ -162,7 +186,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::{
-        super::super::verdict::tests::{deployment, lifecycle, template},
+        super::super::verdict::tests::{condition as refusal, deployment, lifecycle, template},
         *,
     };
 
@@ -264,9 +288,37 @@ mod tests {
         assert!(not_held.risks[0].contains("`boathook.dev/lifecycle: required`"), "{:?}", not_held.risks);
         new.deployment.then.as_mut().unwrap().lifecycle = Some(LIFECYCLE_REQUIRED.to_owned());
         assert_eq!(rehearsed(new).rollout, Outlook::Held);
+
         let mut under_way = change(json!({}), hooks());
         under_way.lifecycle.now = Some(lifecycle("Mid", json!({})));
         let risks = rehearsed(under_way).risks;
         assert!(risks[0].contains("revision 2 is under way (Mid) and would be superseded"), "{risks:?}");
+    }
+
+    #[test]
+    fn a_deployment_that_is_not_adopted_is_not_held() {
+        let mut mended = change(json!({"strategy": {"type": "Recreate"}}), json!({"mid": hook("Abort", json!({}))}));
+        let (now, then) = (mended.deployment.now.as_mut().unwrap(), mended.deployment.then.as_mut().unwrap());
+        (now.strategy, now.lifecycle, then.lifecycle) = (Strategy::RollingUpdate, None, None);
+        let refused = json!({"status": {"conditions": [refusal("Accepted", "False", "Strategy", "mid needs it")]}});
+        mended.lifecycle.now = Some(lifecycle("Complete", refused));
+        let found = rehearsed(mended.clone());
+        assert_eq!(found.rollout, Outlook::NotHeld);
+        let words = "the condition Accepted (it is not now: mid needs it), and change the template after that";
+        assert!(found.risks[1].starts_with("nothing holds this rollout"), "{:?}", found.risks);
+        assert!(found.risks[1].ends_with(words), "{:?}", found.risks);
+
+        mended.lifecycle.now = None;
+        let risks = rehearsed(mended.clone()).risks;
+        assert!(
+            risks[1].ends_with("create the DeploymentLifecycle first, and wait for its condition Accepted"),
+            "{risks:?}"
+        );
+        mended.deployment.then.as_mut().unwrap().lifecycle = Some(LIFECYCLE_REQUIRED.to_owned());
+        let risks = rehearsed(mended).risks;
+        assert!(
+            risks[1].contains("comes together with a new template: it holds the new version, but not"),
+            "{risks:?}"
+        );
     }
 }
