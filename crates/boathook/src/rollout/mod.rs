@@ -2,6 +2,7 @@
 
 mod deployment;
 mod history;
+mod progress;
 mod rehearse;
 mod request;
 mod stages;

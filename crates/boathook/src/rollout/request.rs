@@ -10,7 +10,12 @@ use boathook_decide::deployment_lifecycle::{Deployment, Strategy};
 use kube::Client;
 use serde_json::json;
 
-use super::{deployment, stages::word, verdict::Seen};
+use super::{
+    deployment,
+    progress::{Progress, has_yet_to_pass},
+    stages::word,
+    verdict::Seen,
+};
 use crate::{cli::called_as, objects, output::Screen, pods::Scope, unique};
 
 /// What a person asked for.
@@ -41,7 +46,9 @@ impl Request {
             Requested::Skip => "skip",
         };
         screen.line(&format!("deploymentlifecycle.boathook.dev/{name}: asked to {asked} {stage}"))?;
-        screen.text("  ", None, &what_follows(*what, *stage, &seen.deployment))?;
+        if let Some(rollout) = seen.rollout() {
+            screen.text("  ", None, &what_follows(*what, *stage, rollout, &seen.deployment))?;
+        }
         screen.text("  ", None, &format!("to follow it: {} rollout status {name} -n {namespace}", called_as()))?;
         Ok(())
     }
@@ -71,22 +78,29 @@ fn open(rollout: &Rollout) -> Option<(Stage, StageState)> {
     stages.find(|(_, state)| matches!(state, StageState::Running | StageState::Failed))
 }
 
-fn what_follows(what: Requested, stage: Stage, deployment: &Deployment) -> String {
-    let strategy = deployment.strategy;
-    match (what, stage, strategy) {
-        (Requested::Retry, _, _) => {
-            let seconds = deployment.progress_deadline_seconds;
-            format!(
-                "a new pod runs it, and has {seconds} s (progressDeadlineSeconds); what is held stays held until then"
-            )
+fn what_follows(what: Requested, stage: Stage, rollout: &Rollout, deployment: &Deployment) -> String {
+    if what == Requested::Retry {
+        let seconds = deployment.progress_deadline_seconds;
+        return format!(
+            "a new pod runs it, and has {seconds} s (progressDeadlineSeconds); what is held stays held until then"
+        );
+    }
+    // A hook that cannot run has failed before its stage, and those before it have not run.
+    let first = Stage::ALL.into_iter().find(|earlier| *earlier < stage && has_yet_to_pass(rollout, *earlier));
+    if let Some(first) = first {
+        return format!("{first} runs first, then the rollout goes on as if {stage} had passed");
+    }
+    let recreates = deployment.strategy == Strategy::Recreate;
+    match stage {
+        Stage::Pre if recreates => "the old version ends, then the rollout goes on as if pre had passed".to_owned(),
+        Stage::Mid if recreates && deployment.status_replicas > deployment.updated_replicas => {
+            "the old version ends, then the new one is let in, as if mid had passed".to_owned()
         }
-        (Requested::Skip, Stage::Pre, Strategy::Recreate) => {
-            "the old version ends, then the rollout goes on as if pre had passed".to_owned()
+        Stage::Pre | Stage::Mid => format!("the new version is let in, as if {stage} had passed"),
+        Stage::Post if Progress::of(rollout, deployment).opened => {
+            "the rollout is complete, as if post had passed".to_owned()
         }
-        (Requested::Skip, Stage::Pre, Strategy::RollingUpdate) | (Requested::Skip, Stage::Mid, _) => {
-            format!("the new version is let in, as if {stage} had passed")
-        }
-        (Requested::Skip, Stage::Post, _) => "the rollout is complete, as if post had passed".to_owned(),
+        Stage::Post => "the new version is let in, and post is left out then".to_owned(),
     }
 }
 
@@ -127,5 +141,29 @@ mod tests {
         let before = lifecycle("Aborted", json!({"status": {"rollout": {"target": "other"}}}));
         let told = refusal(&Seen::new(&deployment(json!({})), &before).unwrap(), Stage::Pre).unwrap();
         assert!(told.ends_with("its rollout has not begun"), "{told}");
+    }
+
+    #[test]
+    fn what_follows_a_skip_depends_on_how_far_it_came() {
+        let told = |phase: &str, stages: Value, stage: Stage, all: i32, new: i32| {
+            let lifecycle = lifecycle(phase, json!({"status": {"rollout": {"stages": stages}}}));
+            let counts = json!({"status": {"replicas": all, "updatedReplicas": new}});
+            let seen = Seen::new(&deployment(counts), &lifecycle).unwrap();
+            what_follows(Requested::Skip, stage, seen.rollout().unwrap(), &seen.deployment)
+        };
+        let record = |stage: &str, state: &str, pod: Option<&str>| json!({"stage": stage, "state": state, "pod": pod, "pods": 1, "startTime": "2026-01-01T00:00:00.000000Z"});
+        let early = |stage: &str| json!([record(stage, "Failed", None)]);
+        let first = "pre runs first, then the rollout goes on as if";
+        assert_eq!(told("Aborted", early("Mid"), Stage::Mid, 3, 0), format!("{first} mid had passed"));
+        assert_eq!(told("Aborted", early("Post"), Stage::Post, 3, 0), format!("{first} post had passed"));
+
+        let (pre, mid) = (record("Pre", "Succeeded", Some("a")), record("Mid", "Succeeded", Some("b")));
+        let ran = json!([pre, record("Mid", "Failed", Some("b"))]);
+        assert_eq!(told("Aborted", ran, Stage::Mid, 0, 0), "the new version is let in, as if mid had passed");
+        let not_drained = json!([pre, record("Mid", "Failed", None)]);
+        let drains = "the old version ends, then the new one is let in, as if mid had passed";
+        assert_eq!(told("Aborted", not_drained, Stage::Mid, 3, 0), drains);
+        let post = json!([pre, mid, record("Post", "Running", Some("c"))]);
+        assert_eq!(told("Post", post, Stage::Post, 3, 3), "the rollout is complete, as if post had passed");
     }
 }

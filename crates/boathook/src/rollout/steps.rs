@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use boathook_api::deployment_lifecycle::{Rollout, RolloutPhase, Stage, StageRecord, StageState};
-use boathook_decide::deployment_lifecycle::{Deployment, Strategy};
+use boathook_decide::deployment_lifecycle::Deployment;
 use jiff::Timestamp;
 
-use super::stages::{colour, command_text, log, took, word};
+use super::{
+    progress::Progress,
+    stages::{colour, command_text, log, took, word},
+};
 use crate::output::{Colour, duration::shown, plain::one_line, steps::Step};
 
 pub(super) fn steps(rollout: &Rollout, deployment: &Deployment) -> Vec<Step> {
@@ -20,7 +23,7 @@ pub(super) fn steps(rollout: &Rollout, deployment: &Deployment) -> Vec<Step> {
         let resumed = plain("resumed", format!("{} was let in before: what is left is post", version(rollout)));
         return [vec![resumed], of_stage(rollout, Stage::Post)].concat();
     }
-    let (drains, drained, opened) = passed(rollout, deployment.strategy);
+    let Progress { drains, drained, opened } = Progress::of(rollout, deployment);
     let serves = if deployment.status_replicas > deployment.updated_replicas { "; the old version serves" } else { "" };
     let held = plain("held", format!("{}{serves}", version(rollout)));
     // Its revision may become known later.
@@ -50,18 +53,6 @@ pub(super) fn version(rollout: &Rollout) -> String {
         Some(revision) => format!("revision {revision}"),
         None => "the new version".to_owned(),
     }
-}
-
-/// Whether it has begun to drain, has drained, was opened. An abort is where its failed stage is.
-fn passed(rollout: &Rollout, strategy: Strategy) -> (bool, bool, bool) {
-    let reached = |stage| rollout.stage(stage).is_some();
-    let opened = match rollout.phase {
-        RolloutPhase::Rolling | RolloutPhase::Post | RolloutPhase::Complete => true,
-        RolloutPhase::Pre | RolloutPhase::Mid | RolloutPhase::Aborted => reached(Stage::Post),
-    };
-    let drained = strategy == Strategy::Recreate && (opened || reached(Stage::Mid));
-    let drains = drained || (strategy == Strategy::Recreate && rollout.phase == RolloutPhase::Mid);
-    (drains, drained, opened)
 }
 
 fn of_stage(rollout: &Rollout, stage: Stage) -> Vec<Step> {

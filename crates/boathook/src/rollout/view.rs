@@ -3,13 +3,13 @@
 use std::{io, time::Duration};
 
 use boathook_api::{
-    deployment_lifecycle::{Rollout, Stage, StageRecord, StageState},
+    deployment_lifecycle::{Rollout, StageRecord, StageState},
     words::condition,
 };
-use boathook_decide::deployment_lifecycle::{Deployment, Strategy};
 use jiff::Timestamp;
 
 use super::{
+    progress::what_runs,
     stages::{details, table},
     steps::{steps, version, waiting_for},
     verdict::{Seen, Verdict},
@@ -101,7 +101,7 @@ impl View {
 
     fn ways_on(&mut self, seen: &Seen<'_>, rollout: &Rollout, failed: &StageRecord) -> io::Result<()> {
         let (stage, name) = (failed.stage, &seen.deployment.name);
-        self.screen.text("  ", None, what_runs(stage, &seen.deployment))?;
+        self.screen.text("  ", None, &what_runs(rollout, &seen.deployment))?;
         let namespace = seen.lifecycle.metadata.namespace.as_deref().unwrap_or("default");
         let place = format!("-n {namespace}");
         let boathook = called_as();
@@ -136,18 +136,6 @@ fn failed(rollout: &Rollout) -> Option<&StageRecord> {
     rollout.stages.iter().find(|record| record.state == StageState::Failed)
 }
 
-/// After an abort at this stage.
-fn what_runs(stage: Stage, deployment: &Deployment) -> &'static str {
-    match (stage, deployment.strategy) {
-        (Stage::Pre, _) if deployment.status_replicas == 0 => {
-            "nothing runs: the new version is held, and no other has pods"
-        }
-        (Stage::Pre, _) | (_, Strategy::RollingUpdate) => "the old version serves, as before; the new one is held",
-        (Stage::Mid, Strategy::Recreate) => "NOTHING RUNS: the old version has ended, and the new one is held",
-        (Stage::Post, Strategy::Recreate) => "the new version serves",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -167,19 +155,24 @@ mod tests {
         record
     }
 
+    /// Nothing of the new version is there.
+    fn held() -> Value {
+        json!({"status": {"updatedReplicas": 0}})
+    }
+
     #[test]
     fn an_abort_is_told_with_the_ways_on() {
         let stages = json!([pre("Failed", json!({"message": "exit code 1", "logTail": "no such table\n"}))]);
         let conditions = json!([condition("Failed", "True", "Aborted", "pre has failed: exit code 1")]);
         let aborted =
             lifecycle("Aborted", json!({"status": {"rollout": {"stages": stages}, "conditions": conditions}}));
-        let seen = Seen::new(&deployment(json!({})), &aborted).unwrap();
+        let seen = Seen::new(&deployment(held()), &aborted).unwrap();
         let results = Sheet::default();
         let mut view = View::new(Screen::on_paper(&results, &Sheet::default()));
         view.show(&seen, Some(Duration::from_millis(35))).unwrap();
         view.show(&seen, Some(Duration::from_millis(70))).unwrap();
         view.verdict(&seen, &seen.verdict()).unwrap();
-        let wanted = "   +35ms  held      revision 2
+        let wanted = "   +35ms  held      revision 2; the old version serves
    +35ms  pre       test now (pod web-pre-x)
    +35ms  pre       FAILED after 1s: exit code 1
                     | no such table
@@ -194,13 +187,37 @@ deployment.apps/web: FAILED: pre has failed: exit code 1
 
         let status = json!({"rollout": {"revision": null, "stages": stages}, "conditions": conditions});
         let aborted = lifecycle("Aborted", json!({"status": status}));
-        let seen = Seen::new(&deployment(json!({})), &aborted).unwrap();
+        let seen = Seen::new(&deployment(held()), &aborted).unwrap();
         view.verdict(&seen, &seen.verdict()).unwrap();
         assert!(
             results.text().contains("kubectl rollout undo deployment/web --to-revision=2 -n sea"),
             "{}",
             results.text()
         );
+    }
+
+    #[test]
+    fn a_hook_that_cannot_run_is_told_while_the_old_version_serves() {
+        for stage in ["Mid", "Post"] {
+            let word = stage.to_lowercase();
+            let more = json!({"stage": stage, "pod": null, "podUID": null, "message": "there is no container `x`"});
+            let status = json!({"rollout": {"revision": null, "stages": [pre("Failed", more)]},
+                "conditions": [condition("Failed", "True", "Aborted", "there is no container `x`")]});
+            let aborted = lifecycle("Aborted", json!({"status": status}));
+            let seen = Seen::new(&deployment(held()), &aborted).unwrap();
+            let results = Sheet::default();
+            let mut view = View::new(Screen::on_paper(&results, &Sheet::default()));
+            view.show(&seen, None).unwrap();
+            view.verdict(&seen, &seen.verdict()).unwrap();
+            let wanted = format!(
+                "       -  held      the new version; the old version serves
+       -  {word:8}  FAILED after 1s: there is no container `x`
+deployment.apps/web: FAILED: there is no container `x`
+  the old version serves, as before; the new one is held
+"
+            );
+            assert!(results.text().starts_with(&wanted), "{}", results.text());
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use boathook_api::DeploymentLifecycle;
+use boathook_api::deployment_lifecycle::DeploymentLifecycleStatus;
 use boathook_install::roles;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
@@ -63,15 +64,27 @@ impl Shop {
     }
 
     async fn with_hooks(name: &str) -> Self {
+        Self::with(name, lifecycle()).await
+    }
+
+    async fn with(name: &str, lifecycle: Value) -> Self {
         let shop = Self::open(name).await;
-        shop.applies::<DeploymentLifecycle>(lifecycle()).await;
-        let lifecycles: Api<DeploymentLifecycle> = Api::default_namespaced(shop.client.clone());
-        let is_complete = |object: Option<&DeploymentLifecycle>| {
-            object.and_then(|object| object.status.as_ref()?.rollout.as_ref()).is_some()
-        };
-        let waiting = await_condition(lifecycles, "shop", is_complete);
-        tokio::time::timeout(DEADLINE, waiting).await.expect("it is not looked after").unwrap();
+        shop.applies::<DeploymentLifecycle>(lifecycle).await;
+        shop.is_looked_after().await;
         shop
+    }
+
+    async fn is_looked_after(&self) {
+        let is_complete = |status: &DeploymentLifecycleStatus| status.rollout.is_some();
+        self.waits_for("it is looked after", is_complete).await;
+    }
+
+    async fn waits_for(&self, what: &str, comes: impl Fn(&DeploymentLifecycleStatus) -> bool) {
+        let lifecycles: Api<DeploymentLifecycle> = Api::default_namespaced(self.client.clone());
+        let comes =
+            |object: Option<&DeploymentLifecycle>| object.and_then(|object| object.status.as_ref()).is_some_and(&comes);
+        let waiting = await_condition(lifecycles, "shop", comes);
+        tokio::time::timeout(DEADLINE, waiting).await.unwrap_or_else(|_| panic!("never: {what}")).unwrap();
     }
 
     async fn applies<K>(&self, object: Value)
@@ -258,7 +271,15 @@ async fn a_rehearsal_says_what_would_be_held_and_does_nothing() {
     assert!(out.contains("FAILS: the pod of pre would be refused: ") && out.contains("\"nobody\" not found"), "{out}");
     assert!(shop.pods("boathook.dev/hook-of").await.is_empty(), "a pod was made");
 
+    // Looked at before it is applied: it could not be.
+    let mut words = deployment("two");
+    words["spec"] = json!("hello");
+    let (code, _, err) = shop.cluster.run(&format!("rollout rehearse -f {}", shop.file(&[words]))).await;
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("file.yaml`: Deployment `shop`: spec: this is no map"), "{err}");
+
     shop.applies::<DeploymentLifecycle>(lifecycle()).await;
+    shop.is_looked_after().await;
     let line = format!("rollout rehearse -o json -f {}", shop.file(&[deployment("two")]));
     let (code, out, err) = shop.cluster.run(&line).await;
     assert_eq!(code, Some(0), "{err}");
@@ -269,6 +290,82 @@ async fn a_rehearsal_says_what_would_be_held_and_does_nothing() {
     let deployments: Api<Deployment> = Api::default_namespaced(shop.client.clone());
     let stored = serde_json::to_value(deployments.get("shop").await.unwrap()).unwrap();
     assert_eq!(stored["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"], "one", "something was changed");
+}
+
+#[tokio::test]
+async fn a_lifecycle_that_is_not_accepted_is_rehearsed_as_one_that_holds_nothing() {
+    let shop = Shop::open("refused").await;
+    let deployments: Api<Deployment> = Api::default_namespaced(shop.client.clone());
+    let changes = async |strategy: Value| {
+        let change = Patch::Merge(json!({"spec": {"strategy": strategy}}));
+        deployments.patch("shop", &PatchParams::default(), &change).await.unwrap();
+    };
+    changes(json!({"type": "RollingUpdate"})).await;
+    shop.applies::<DeploymentLifecycle>(lifecycle()).await;
+    let is_refused = |status: &DeploymentLifecycleStatus| {
+        status.conditions.iter().any(|known| known.type_ == "Accepted" && known.reason == "Strategy")
+    };
+    shop.waits_for("it is refused", is_refused).await;
+
+    // What is wrong is mended in the same write.
+    let line = format!("rollout rehearse -f {}", shop.file(&[deployment("two")]));
+    let (code, out, err) = shop.cluster.run(&line).await;
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    let words = [
+        "a new version would be rolled out, and NOT held\n",
+        "risk: nothing holds this rollout",
+        "wait until its DeploymentLifecycle has the condition Accepted (it is not now: mid needs the strategy `Recreate`",
+        "would work, with 2 risks\n",
+    ];
+    assert_in_order(&out, &words);
+    let mut required = deployment("two");
+    required["metadata"]["annotations"] = json!({"boathook.dev/lifecycle": "required"});
+    let (_, out, _) = shop.cluster.run(&format!("rollout rehearse -f {}", shop.file(&[required]))).await;
+    assert_in_order(&out, &["and NOT held\n", "risk: `boathook.dev/lifecycle` comes together with a new template"]);
+
+    changes(json!({"type": "Recreate", "rollingUpdate": null})).await;
+    shop.is_looked_after().await;
+    let line = format!("rollout rehearse -f {}", shop.file(&[deployment("two")]));
+    let (code, out, _) = shop.cluster.run(&line).await;
+    assert_eq!(code, Some(0), "{out}");
+    assert_in_order(
+        &out,
+        &["a new version would be rolled out, and held at its stages\n", "would work, with 1 risk\n"],
+    );
+}
+
+#[tokio::test]
+async fn a_mid_that_cannot_run_is_told_while_the_old_version_serves() {
+    let mut wrong = lifecycle();
+    wrong["spec"]["mid"]["execNewPod"]["containerName"] = json!("mian");
+    let shop = Shop::with("early", wrong).await;
+    shop.applies::<Deployment>(deployment("two")).await;
+    let serves = "\n  the old version serves, as before; the new one is held\n";
+    // When it has failed; when that is over; and when a retry has failed, which names a pod.
+    for again in [false, false, true] {
+        if again {
+            let (code, out, _) = shop.run("rollout retry shop --stage mid").await;
+            assert_eq!(code, Some(0), "{out}");
+        }
+        let (code, out, err) = shop.run("rollout status shop").await;
+        assert_eq!((code, err.as_str()), (Some(1), ""), "{out}");
+        assert_in_order(&out, &["mid       FAILED after ", "deployment.apps/shop: FAILED: mid has failed", serves]);
+        for word in ["draining", "drained", "rolling"] {
+            assert!(!out.contains(word), "{out}");
+        }
+        assert_eq!(shop.live_pods("app=shop").await, 2, "the old version is gone");
+    }
+
+    let (code, out, _) = shop.run("rollout skip shop --stage mid").await;
+    assert_eq!(code, Some(0), "{out}");
+    assert!(out.contains("\n  pre runs first, then the rollout goes on as if mid had passed\n"), "{out}");
+    let (code, out, _) = shop.run("rollout status shop").await;
+    assert_eq!(code, Some(0), "{out}");
+    for words in
+        [["pre       ok in ", "draining ", "rolling "], ["mid       skipped for ", "rolling ", "post      ok in "]]
+    {
+        assert_in_order(&out, &words);
+    }
 }
 
 #[tokio::test]
