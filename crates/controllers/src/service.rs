@@ -93,6 +93,7 @@ impl Service {
             identity: identity.clone(),
             lease: lease.clone(),
             children: seen_pod_notifications.clone(),
+            snapshots: seen_snapshots.clone(),
             reporter: reporter.clone(),
             parents: snapshots.channel(),
             refusals: Refusals::default(),

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 pub(crate) use claims::mounting;
 pub use claims::{ClaimsError, attached_volumes, claims_and_pods, look_at_claims, used};
 pub use observe::{ObserveError, before};
-pub(crate) use triggers::parent_by_name;
+pub(crate) use triggers::going_by;
 pub use triggers::{triggers, watch_snapshots};
 
 use turns::Turns;

@@ -15,9 +15,6 @@ use kube::{
     },
 };
 
-/// How many hexadecimal digits end the name of a hook.
-const DIGITS: usize = 16;
-
 /// The VolumeSnapshots of all namespaces, and those ApplicationSnapshots that each change concerns. The stream is to be
 /// polled, or the store stays empty.
 pub fn watch_snapshots(
@@ -65,9 +62,17 @@ fn is_about(object: &ApplicationSnapshot, snapshot: &str) -> bool {
     named || pinned.into_iter().any(|record| record.volume_snapshot_name == snapshot)
 }
 
-/// The ApplicationSnapshot that would have made a hook of this name, one that is gone by now.
-pub(crate) fn parent_by_name(hook: &ObjectRef<ExecutionHook>) -> Option<ObjectRef<ApplicationSnapshot>> {
-    let (parent, digits) = hook.name.rsplit_once('-')?;
-    let is_made = digits.len() == DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    is_made.then(|| ObjectRef::new(parent).within(hook.namespace.as_deref().unwrap_or_default()))
+/// The ApplicationSnapshots that go by a hook of this name, one that is gone by now. The name alone does not tell: that of a
+/// long one is cut in it.
+pub(crate) fn going_by(
+    all: &Store<Lenient<ApplicationSnapshot>>,
+    hook: &ObjectRef<ExecutionHook>,
+) -> Vec<ObjectRef<ApplicationSnapshot>> {
+    let all = all.state();
+    let readable = all.iter().filter_map(|object| object.0.as_ref().ok());
+    let here = readable.filter(|object| object.namespace() == hook.namespace);
+    let names = |object: &&ApplicationSnapshot| {
+        object.status.as_ref().is_some_and(|status| status.execution_hook_names.contains(&hook.name))
+    };
+    here.filter(names).map(ObjectRef::from_obj).collect()
 }

@@ -105,13 +105,19 @@ fn patch(take_back: &TakeBack) -> serde_json::Value {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use boathook_api::words::{condition, reason};
-    use boathook_decide::execution_hook::child_name;
-    use boathook_runtime::Reconcile;
+    use boathook_api::{
+        ApplicationSnapshot,
+        words::{condition, reason},
+    };
+    use boathook_decide::{application_snapshot::hook_name, execution_hook::child_name};
+    use boathook_runtime::{Reconcile, lenient::Lenient};
     use kube::{
         Api,
         api::{Patch, PatchParams, PostParams},
-        runtime::reflector,
+        runtime::{
+            reflector::{self, ObjectRef},
+            watcher,
+        },
     };
     use tokio::sync::mpsc;
 
@@ -143,6 +149,7 @@ mod tests {
             identity: "me".to_owned(),
             lease,
             children: reflector::store().0,
+            snapshots: reflector::store().0,
             reporter,
             parents: mpsc::unbounded_channel().0,
             refusals: Refusals::default(),
@@ -196,5 +203,22 @@ mod tests {
         let status = api.get("hook").await.unwrap().status.unwrap();
         let frozen = status.conditions.iter().find(|one| one.type_ == condition::FROZEN).unwrap();
         assert_eq!(frozen.reason, reason::FREEZING, "it is taken for the hook's own: {}", frozen.message);
+    }
+
+    #[tokio::test]
+    async fn a_snapshot_of_a_long_name_is_told_that_its_hook_is_gone() {
+        let spec = json!({"source": {"persistentVolumeClaimName": "data"}, "executionHookInfos": []});
+        let mut snapshot = ApplicationSnapshot::new(&"n".repeat(250), serde_json::from_value(spec).unwrap());
+        snapshot.metadata.namespace = Some("default".to_owned());
+        let name = hook_name(&snapshot, 0);
+        snapshot.status = serde_json::from_value(json!({"executionHookNames": [name]})).unwrap();
+        let (tell, mut told) = mpsc::unbounded_channel();
+        let (snapshots, mut writer) = reflector::store();
+        writer.apply_watcher_event(&watcher::Event::Apply(Lenient(Ok(snapshot.clone()))));
+        let controller = Controller { snapshots, parents: tell, ..controller(world("nothing-is-refused").await) };
+        controller.gone(&ObjectRef::new(&name).within("elsewhere"));
+        assert!(told.try_recv().is_err(), "that is another one of its name");
+        controller.gone(&ObjectRef::new(&name).within("default"));
+        assert_eq!(told.try_recv().ok(), Some(ObjectRef::from_obj(&snapshot)));
     }
 }

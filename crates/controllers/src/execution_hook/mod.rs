@@ -5,7 +5,7 @@ mod observe;
 
 use std::{sync::Arc, time::Duration};
 
-use boathook_api::{ExecutionHook, PodNotification};
+use boathook_api::{ApplicationSnapshot, ExecutionHook, PodNotification};
 use boathook_decide::execution_hook::{Observed, decide, is_settled};
 use boathook_runtime::{Classified, ErrorClass, Lease, Reconcile, Reporter, lenient::Lenient};
 use jiff::Timestamp;
@@ -27,9 +27,11 @@ pub struct Controller {
     pub lease: Lease,
     /// The PodNotifications of all namespaces.
     pub children: Store<Lenient<PodNotification>>,
+    /// The ApplicationSnapshots of all namespaces.
+    pub snapshots: Store<Lenient<ApplicationSnapshot>>,
     pub reporter: Reporter,
     /// Takes ApplicationSnapshots of whose hooks one has changed.
-    pub parents: mpsc::UnboundedSender<ObjectRef<boathook_api::ApplicationSnapshot>>,
+    pub parents: mpsc::UnboundedSender<ObjectRef<ApplicationSnapshot>>,
     /// The PodNotifications that the API server refused to create.
     pub refusals: Refusals,
 }
@@ -55,7 +57,7 @@ impl Classified for Error {
 }
 
 impl Controller {
-    fn tell(&self, parent: Option<ObjectRef<boathook_api::ApplicationSnapshot>>) {
+    fn tell(&self, parent: Option<ObjectRef<ApplicationSnapshot>>) {
         if let Some(parent) = parent {
             // Nobody listens any more: everything ends.
             let _ = self.parents.send(parent);
@@ -92,6 +94,8 @@ impl Reconcile<ExecutionHook> for Controller {
     }
 
     fn gone(&self, object: &ObjectRef<ExecutionHook>) {
-        self.tell(application_snapshot::parent_by_name(object));
+        for parent in application_snapshot::going_by(&self.snapshots, object) {
+            self.tell(Some(parent));
+        }
     }
 }
