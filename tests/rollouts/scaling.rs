@@ -6,7 +6,7 @@ use boathook_api::{
     pod_notification::Executor,
 };
 use boathook_tests::{
-    Ctx,
+    Ctx, DEADLINE,
     boathook::{
         lifecycles::{passes, waits},
         rollouts::{BROKEN, Now, Web, is_hook, is_live, web},
@@ -191,8 +191,9 @@ pub(crate) async fn a_replica_set_whose_deployment_is_gone_is_scaled_by_hand(ctx
     let web = Web::adopted(&ctx, web(&ctx).replicas(1), json!({"pre": passes()})).await?;
     let set = web.until("its ReplicaSet is there", |now| now.sets.keys().next().cloned()).await?;
     ctx.api::<Deployment>().delete("web", &DeleteParams::orphan()).await?;
+    // Its story is of what has an owner.
     let is_orphaned = |set: &ReplicaSet| set.owner_references().is_empty();
-    web.until("its ReplicaSet is nobody's", |now| now.sets.get(&set).filter(|set| is_orphaned(set)).map(drop)).await?;
+    ctx.watch_until(DEADLINE, &set, "is nobody's", is_orphaned).await?;
     let scale = Patch::Merge(json!({"spec": {"replicas": 2}}));
     ctx.api::<ReplicaSet>().patch_scale(&set, &PatchParams::default(), &scale).await?;
     web.serves("v1", 2).await

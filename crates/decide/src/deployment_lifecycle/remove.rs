@@ -5,9 +5,12 @@
 //! stays until that controller has seen the Deployment as it is, and no ReplicaSet of it is held.
 
 use boathook_api::words::{condition, reason};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Annotate, Decision, Deployment, Effect, Look, Observed, has_finalizer};
+
+/// When what a Deployment left behind is looked at again: by its owner it is not known any more.
+const NOBODY_TELLS: SignedDuration = SignedDuration::from_secs(1);
 
 pub(super) fn decide(observed: &Observed<'_>, now: Timestamp) -> Decision {
     let mut decision = Decision::default();
@@ -30,9 +33,11 @@ pub(super) fn decide(observed: &Observed<'_>, now: Timestamp) -> Decision {
     for pod in observed.hook_pods.iter().filter(|pod| pod.live && pod.gone_by.is_none()) {
         effects.push(Effect::DeletePod { name: pod.name.clone(), uid: pod.uid.clone() });
     }
-    // What is waited for here, and what is written, is looked at again when it has happened.
+    // What is waited for here, and what is written, is looked at again when it has happened: its Deployment is told of it.
     if has_let_go(observed, effects) {
         effects.push(Effect::RemoveFinalizer);
+    } else if observed.deployment.is_none() {
+        decision.again = Some(now + NOBODY_TELLS);
     }
     decision
 }

@@ -64,7 +64,9 @@ fn replica_sets_that_lost_their_deployment_are_let_go_too() {
     let mut look = deleted();
     look.hook_pods.clear();
     look.deployment = None;
-    assert_eq!(words(&look.done()), ["web-old -", "web-new -"]);
+    let lets_go = look.done();
+    assert_eq!(words(&lets_go), ["web-old -", "web-new -"]);
+    assert!(lets_go.again.is_some(), "I9: nobody tells of what has no owner");
     look.sets.iter_mut().for_each(|set| set.managed = false);
     assert_eq!(words(&look.done()), ["let go"]);
 }
