@@ -49,7 +49,10 @@ pub(crate) async fn observe(desk: &Desk, me: Me<'_>, object: PodNotification) ->
     };
     let room = match &pod {
         SeenPod::There(_) => desk.rooms.take(&desk.node, &ObjectRef::from_obj(&object)),
-        SeenPod::Gone { .. } | SeenPod::Unknown => None,
+        SeenPod::Gone { .. } | SeenPod::Unknown => {
+            desk.rooms.leave(&ObjectRef::from_obj(&object));
+            None
+        }
     };
     Ok(Seen { expires: expires(desk, &uid), object, pod, run, undo, sessions, room })
 }

@@ -90,6 +90,7 @@ impl Reconcile<PodNotification> for Desk {
 
     /// Whoever took an object away with force did not take away what it did: it is undone all the same.
     fn gone(&self, object: &ObjectRef<PodNotification>) {
+        self.rooms.leave(object);
         self.keeper.retire_namesakes(object.namespace.as_deref().unwrap_or_default(), &object.name, None);
     }
 }

@@ -158,6 +158,7 @@ impl Reconcile<PodNotification> for Controller {
             .map(|parent| ObjectRef::new(&parent.name).within(parent.namespace.as_deref().unwrap_or_default()));
         self.tell(parent, hook);
         self.latest.forget(object);
+        self.rooms.leave(object);
         let Some(leadership) = self.lease.leadership() else { return };
         let me = self.me(leadership);
         for object in self.runs.begun_for(object) {

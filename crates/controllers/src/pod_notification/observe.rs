@@ -68,7 +68,10 @@ pub(super) async fn observe(
         SeenPod::There(decide::Pod { node: Some(node), .. }) if may_claim(controller, &object) => {
             controller.rooms.take(node, &ObjectRef::from_obj(&object))
         }
-        SeenPod::There(_) | SeenPod::Gone { .. } | SeenPod::Unknown => None,
+        SeenPod::There(_) | SeenPod::Gone { .. } | SeenPod::Unknown => {
+            controller.rooms.leave(&ObjectRef::from_obj(&object));
+            None
+        }
     };
     let author_checked = author_checked(controller, &object).await?;
     Ok(Seen { object, pod, run, undo, sessions, room, author_checked })

@@ -113,11 +113,7 @@ pub async fn apply(
             runs.start(&Subject::of(object), work, room.take());
             runs.remember(object);
         }
-        Effect::Cancel
-        | Effect::BeginNoMore
-        | Effect::StartUndo(_)
-        | Effect::ForgetRun
-        | Effect::ForgetUndo => {
+        Effect::Cancel | Effect::BeginNoMore | Effect::StartUndo(_) | Effect::ForgetRun | Effect::ForgetUndo => {
             apply_here(runs, object, effect);
         }
         Effect::Delete => {
