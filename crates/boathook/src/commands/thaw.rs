@@ -22,8 +22,8 @@ pub(crate) struct Thaw {
     /// have that name)
     #[arg(value_parser = Name::parse)]
     name: Name,
-    /// Give up what cannot be thawed, and record that: it may stay frozen until somebody thaws it by hand
-    #[arg(long)]
+    /// Try once, give up what cannot be thawed, and record that: it may stay frozen until somebody thaws it by hand
+    #[arg(long, conflicts_with = "no_wait")]
     force: bool,
     /// With --force: do not ask whether that is meant
     #[arg(long, requires = "force")]

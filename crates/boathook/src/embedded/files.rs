@@ -99,7 +99,7 @@ impl Credentials {
         server.distinguished_name.push(DnType::CommonName, "boathook-apiserver");
         let key = KeyPair::generate()?;
         let certificate = server.signed_by(&key, &issuer)?.pem();
-        let (admin_token, signing_key) = (hex(&random::<32>()), random::<32>());
+        let (admin_token, signing_key) = (token(), random::<32>());
         Ok(Self { admin_token, signing_key, ca, certificate, key: key.serialize_pem() })
     }
 
@@ -163,6 +163,11 @@ current-context: boathook
             self.admin_token
         )
     }
+}
+
+/// One that nobody guesses.
+pub(super) fn token() -> String {
+    hex(&random::<32>())
 }
 
 fn random<const N: usize>() -> [u8; N] {

@@ -21,6 +21,9 @@ use files::Credentials;
 /// The name of its only node.
 pub const NODE: &str = "boathook";
 
+/// Who Boathook itself is when it runs beside the cluster, in one process with it.
+const OWN_USER: &str = "boathook";
+
 /// What a person may choose.
 #[derive(Default)]
 pub struct Options {
@@ -70,7 +73,10 @@ impl Embedded {
         };
         let credentials = Credentials::in_dir(&dir)?;
         let admin = User::authenticated("admin", &["system:masters"]);
-        let tokens = Tokens::new(&credentials.signing_key, [(credentials.admin_token.clone(), admin)]);
+        // Not the person's: what Boathook may do and others may not is told by who asks.
+        let (own, own_token) = (User::authenticated(OWN_USER, &["system:masters"]), files::token());
+        let users = [(credentials.admin_token.clone(), admin), (own_token.clone(), own)];
+        let tokens = Tokens::new(&credentials.signing_key, users);
         let api = Api::new(store, tokens).await.context("failed to write the objects that every cluster has")?;
         let client = |program| server::client(Arc::clone(&api), &credentials.admin_token, program);
 
@@ -102,7 +108,8 @@ impl Embedded {
             streams.serve(move |token| redeem.redeem(token)).await;
             anyhow!("the streams of execs ended")
         });
-        Ok(Self { kubeconfig, dir, client: client("boathook"), tasks, node, scratch })
+        let client = server::client(Arc::clone(&api), &own_token, "boathook");
+        Ok(Self { kubeconfig, dir, client, tasks, node, scratch })
     }
 
     pub fn kubeconfig(&self) -> &Path {
@@ -119,7 +126,7 @@ impl Embedded {
         self.dir.join("agent")
     }
 
-    /// A client with every right, in this process.
+    /// A client with every right, in this process, as a user of its own.
     pub fn client(&self) -> kube::Client {
         self.client.clone()
     }

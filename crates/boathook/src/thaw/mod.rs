@@ -112,12 +112,17 @@ impl Thaw {
             }
         }
         let before = Before::of(children.all());
-        let asked: ExecutionHook = objects::merge(client, scope, &name, &self.request()).await?;
+        let asked: ExecutionHook = objects::merge(client, scope, &name, &request(false)).await?;
         if !self.wait {
             screen.line(&format!("executionhook.boathook.dev/{name}: asked to thaw"))?;
             return Ok(None);
         }
-        let end = watch(&mut hooks, &mut children, &before, &name, deadline, screen).await;
+        let mut end = watch(&mut hooks, &mut children, Some(&before), &name, deadline, screen).await;
+        if self.force && matches!(end, Ok(End::Known(Outcome::Failed) | End::TimeOver)) {
+            // It was tried, and cannot be thawed now.
+            let _: ExecutionHook = objects::merge(client, scope, &name, &request(true)).await?;
+            end = watch(&mut hooks, &mut children, None, &name, Instant::now() + self.timeout, screen).await;
+        }
         screen.clear();
         let last = hooks.get(&name).unwrap_or(&asked).clone();
         match end? {
@@ -137,21 +142,23 @@ impl Thaw {
             }
         }
     }
-
-    fn request(&self) -> serde_json::Value {
-        // A moment that is not the same as last time: an undo that waits for its next round goes at once.
-        let mut annotations = json!({UNDO_NOW: format!("{:.6}", Timestamp::now())});
-        if self.force {
-            annotations[ABANDON_UNDO] = json!("true");
-        }
-        json!({"metadata": {"annotations": annotations}, "spec": {"thawRequested": true}})
-    }
 }
 
+/// To thaw, or to give up what is not thawed.
+fn request(gives_up: bool) -> serde_json::Value {
+    // A moment that is not the same as last time: an undo that waits for its next round goes at once.
+    let mut annotations = json!({UNDO_NOW: format!("{:.6}", Timestamp::now())});
+    if gives_up {
+        annotations[ABANDON_UNDO] = json!("true");
+    }
+    json!({"metadata": {"annotations": annotations}, "spec": {"thawRequested": true}})
+}
+
+/// With `before`, until a PostAction fails that had not before; without, until the hook itself says how it ended.
 async fn watch(
     hooks: &mut Mirror<ExecutionHook>,
     children: &mut Mirror<PodNotification>,
-    before: &Before,
+    before: Option<&Before>,
     name: &str,
     deadline: Instant,
     screen: &mut Screen,
@@ -161,7 +168,11 @@ async fn watch(
     let begun = Instant::now();
     let mut hinted = false;
     loop {
-        if let Some(outcome) = outcome(hooks.get(name), &children.all().collect::<Vec<_>>(), before) {
+        let ended = match before {
+            Some(before) => outcome(hooks.get(name), &children.all().collect::<Vec<_>>(), before),
+            None => outcome(hooks.get(name), &[], &Before::default()),
+        };
+        if let Some(outcome) = ended {
             return Ok(End::Known(outcome));
         }
         tokio::select! {

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use boathook_api::DeploymentLifecycle;
 use boathook_api::deployment_lifecycle::DeploymentLifecycleStatus;
+use boathook_api::words::LIFECYCLE;
 use boathook_install::roles;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
 use super::person::bind;
@@ -390,4 +391,20 @@ async fn what_is_not_there_is_said() {
     let (code, _, err) = shop.run(&format!("rollout rehearse -f {}", shop.file(&[service]))).await;
     assert_eq!(code, Some(1));
     assert!(err.contains("there is no Deployment (apps/v1) and no DeploymentLifecycle"), "{err}");
+}
+
+/// Not even whoever started the cluster: Boathook runs in one process with it, but as somebody else.
+#[tokio::test]
+async fn a_new_version_that_drops_the_annotation_is_held_all_the_same() {
+    let shop = Shop::with_hooks("dropped").await;
+    let is_held = |one: Option<&Deployment>| one.is_some_and(|one| one.annotations().contains_key(LIFECYCLE));
+    let deployments: Api<Deployment> = Api::default_namespaced(shop.client.clone());
+    let adopted = await_condition(deployments.clone(), "shop", is_held);
+    tokio::time::timeout(DEADLINE, adopted).await.expect("it is never adopted").unwrap();
+    let mut bad = deployment("bad");
+    bad["metadata"]["annotations"] = json!({LIFECYCLE: null});
+    let written = deployments.patch("shop", &PatchParams::default(), &Patch::Merge(bad)).await.unwrap();
+    assert!(is_held(Some(&written)), "{:?}", written.metadata.annotations);
+    let (code, out, err) = shop.run("rollout status shop").await;
+    assert_eq!(code, Some(1), "its pre vetoes it: {out}{err}");
 }

@@ -17,6 +17,17 @@ async fn a_hook_is_thawed_and_stays_to_be_read() {
     assert!(err.contains("there is no ApplicationSnapshot `nobody`"), "{err}");
 }
 
+/// Only what cannot be thawed is given up.
+#[tokio::test]
+async fn what_can_be_thawed_is_thawed_with_force_too() {
+    let database = Database::start("forced").await;
+    database.frozen("freeze-db", "files").await;
+    let (code, out, err) = database.run("thaw freeze-db --force --yes").await;
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    assert!(out.contains("db    main        thawed   1 "), "{out}");
+    assert!(out.contains("executionhook.boathook.dev/freeze-db: thawed after "), "{out}");
+}
+
 #[tokio::test]
 async fn a_thaw_that_fails_again_is_said_at_once_and_can_be_given_up() {
     let database = Database::start("stuck").await;

@@ -222,7 +222,7 @@ fn say_thawing(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, 
         Some(first) => format!("it waits for ApplicationSnapshot `{}`, whose freeze it shares, to thaw", first.name),
         None => format!(
             "it waits for the PostActions of its hooks, and so do others of its claims. If whoever runs one of them is gone \
-             for good, somebody must thaw there by hand: then `kubectl boathook thaw {} --force` gives it up",
+             for good, somebody must thaw there by hand: then `boathook thaw {} --force` gives it up",
             observed.object.name_any()
         ),
     };

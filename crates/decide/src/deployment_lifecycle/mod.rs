@@ -258,6 +258,10 @@ impl<'a> Look<'a> {
 
     /// Writes the status now, if it differs from what is stored, and tells what has happened until now.
     fn write_status(&mut self) {
+        // What is said holds for the hooks as they are written now, also if they count from the next rollout on only: whoever
+        // waits for it asks for that.
+        let generation = self.observed.object.metadata.generation;
+        self.status.conditions.iter_mut().for_each(|one| one.observed_generation = generation);
         let stored = self.observed.object.status.as_ref();
         let written = self.decision.effects.iter().rev().find_map(|effect| match effect {
             Effect::WriteStatus(status) => Some(&**status),

@@ -106,9 +106,8 @@ fn thaw(
             (failed, _) => {
                 let what = failed.map(seen::undone_message).unwrap_or_default();
                 let name = observed.object.name_any();
-                let message = format!(
-                    "{what}. When it is mended, `kubectl boathook thaw {name}` tries at once; `--force` gives it up"
-                );
+                let message =
+                    format!("{what}. When it is mended, `boathook thaw {name}` tries at once; `--force` gives it up");
                 ("False", reason::POST_ACTION_FAILED, message)
             }
         },

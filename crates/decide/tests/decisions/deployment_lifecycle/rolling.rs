@@ -350,3 +350,13 @@ fn mid_waits_for_pods_of_its_own_version_that_are_going() {
     look.done();
     assert_eq!(look.hook_pods.len(), 1);
 }
+
+#[test]
+fn what_is_said_holds_for_hooks_that_were_edited_since_and_count_from_the_next_rollout_on() {
+    let mut look = Look::idle(Strategy::RollingUpdate, json!({"pre": hook("Retry")}));
+    look.object.metadata.generation = Some(2);
+    assert_eq!(words(&look.done()), ["status"], "who waits for Complete asks for this generation");
+    let conditions = look.object.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
+    assert!(conditions.len() >= 2 && conditions.iter().all(|one| one.observed_generation == Some(2)), "{conditions:?}");
+    assert!(words(&look.done()).is_empty());
+}

@@ -97,8 +97,7 @@ fn a_post_action_that_fails_is_said_once_and_may_still_succeed() {
     let mut look = look.done();
     assert_eq!(look.status().post_action_succeed, Some(false));
     assert_eq!(said(&look.status(), condition::THAWED), "False PostActionFailed");
-    let text =
-        "pod `db-0`: it sticks. When it is mended, `kubectl boathook thaw hook` tries at once; `--force` gives it up";
+    let text = "pod `db-0`: it sticks. When it is mended, `boathook thaw hook` tries at once; `--force` gives it up";
     assert_eq!(message(&look.status(), condition::THAWED), text);
     assert_eq!(look.status().freeze_window.and_then(|window| window.end_time), None);
     look.undo(0, [20, 21], false);
