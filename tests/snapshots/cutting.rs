@@ -41,7 +41,8 @@ pub(crate) async fn a_cut_that_comes_after_its_time_is_never_called_consistent(c
     ctx.run_box_on_data().await?;
     ctx.create_template("quiet", freezing()).await?;
     let storage = ctx.silent_storage().await?;
-    let fields = with(storage.fields(), json!({"cutTimeoutSeconds": 10}));
+    // Long enough for a busy snapshot controller to make the content.
+    let fields = with(storage.fields(), json!({"cutTimeoutSeconds": 60}));
     ctx.create_application_snapshot("nightly", with(of_data([by("quiet")]), fields)).await?;
     let asked = storage.asked_for("nightly").await?;
     let failed = ctx.over("nightly").await?;
