@@ -13,6 +13,9 @@ use kube::ResourceExt;
 /// Why the kubelet has ended a pod whose time was over.
 const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
 
+/// Of a container that a kubelet had ended and then lost sight of. It counts that as one more start.
+const STATUS_UNKNOWN: &str = "ContainerStatusUnknown";
+
 /// Without what it wrote.
 pub(super) fn seen(pod: &Pod) -> HookPod {
     let container = container(pod);
@@ -85,11 +88,17 @@ fn failures(pod: &Pod, container: &ContainerStatus) -> i32 {
         Some(state) if state.running.is_some() => false,
         Some(state) => match &state.terminated {
             Some(terminated) => terminated.exit_code != 0 && !was_taken_away(pod, terminated),
-            None => container.last_state.as_ref().is_some_and(|last| last.terminated.is_some()),
+            None => {
+                let last = container.last_state.as_ref().and_then(|last| last.terminated.as_ref());
+                last.is_some_and(|terminated| !was_taken_away(pod, terminated))
+            }
         },
         None => false,
     };
-    container.restart_count + i32::from(ended_again)
+    let states = [&container.state, &container.last_state];
+    let mut ended = states.into_iter().flatten().filter_map(|state| state.terminated.as_ref());
+    let was_lost = ended.any(|terminated| terminated.reason.as_deref() == Some(STATUS_UNKNOWN));
+    (container.restart_count - i32::from(was_lost)).max(0) + i32::from(ended_again)
 }
 
 fn end(pod: &Pod, container: Option<&ContainerStatus>) -> Option<End> {
@@ -245,6 +254,24 @@ mod tests {
         assert_eq!(failures(&json!({}), json!({"conditions": [disrupted]})), 0);
         let late = json!({"reason": "DeadlineExceeded", "startTime": "2026-11-16T11:59:05Z"});
         assert_eq!(failures(&json!({}), late), 1, "it did not manage in time");
+    }
+
+    #[test]
+    fn a_command_that_its_node_lost_sight_of_when_it_evicted_the_pod_has_not_failed() {
+        let lost = json!({"terminated": {"exitCode": 137, "reason": STATUS_UNKNOWN}});
+        let failures = |state: Value, last: Value, status: Value| {
+            let container = json!({"name": "web", "image": "i", "imageID": "", "ready": false, "restartCount": 1,
+                "state": state, "lastState": last});
+            let mut status = status;
+            status["containerStatuses"] = json!([container]);
+            ended(143, "Failed", "OnFailure", &json!({}), status).failures
+        };
+        let evicted = || json!({"reason": "Evicted"});
+        assert_eq!(failures(json!({"waiting": {}}), lost.clone(), evicted()), 0);
+        assert_eq!(failures(lost.clone(), json!({}), evicted()), 0);
+        assert_eq!(failures(lost, json!({}), json!({})), 1, "nobody took it away: it may have failed");
+        let failed = json!({"terminated": {"exitCode": 3, "reason": "Error"}});
+        assert_eq!(failures(json!({"waiting": {}}), failed, json!({})), 2, "it is tried again");
     }
 
     #[test]
