@@ -6,7 +6,7 @@
 //! | `lantern` | prints `lit`, then `reloaded N` for each SIGHUP, and ends with 0 on SIGTERM |
 //! | `lantern exit N` | ends with N at once: something to exec where there is nothing else |
 //! | `lantern serve ADDRESS:PORT TEXT` | answers every HTTP request with the text, and prints `asked for PATH`, until SIGTERM |
-//! | `lantern get URL` | prints what a GET of `http://ADDRESS:PORT/...` answers; fails after five seconds |
+//! | `lantern get URL` | prints what a GET of `http://ADDRESS:PORT/...` answers; fails after a minute of silence |
 //! | `lantern files` | prints the files that it is made of: itself, its libraries, its loader |
 //!
 //! Unsafe because std cannot wait for signals; one thread calls it, before any other is started.
@@ -22,8 +22,10 @@ const SIGHUP: i32 = 1;
 const SIGTERM: i32 = 15;
 const SIG_BLOCK: i32 = 0;
 
-/// How long another side may be silent.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long another side may be silent: longer than a busy machine keeps it from running.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a connection may take: the kernel answers for a process that is not running.
+const CONNECT: Duration = Duration::from_secs(5);
 /// More than any request or answer here.
 const CAP: u64 = 1 << 20;
 
@@ -120,7 +122,7 @@ fn get(url: &str) -> Result<()> {
     let wrong = || Error::new(ErrorKind::InvalidInput, format!("`{url}` is not http://ADDRESS:PORT/..."));
     let (host, path) = url.strip_prefix("http://").and_then(|rest| rest.split_once('/')).ok_or_else(wrong)?;
     let address = host.parse().map_err(|_| wrong())?;
-    let mut server = TcpStream::connect_timeout(&address, PATIENCE)?;
+    let mut server = TcpStream::connect_timeout(&address, CONNECT)?;
     server.set_read_timeout(Some(PATIENCE))?;
     write!(server, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
     let mut answer = String::new();

@@ -6,6 +6,7 @@ use std::{collections::BTreeSet, path::Path, process::ExitCode, sync::Arc};
 use anyhow::{Context, Result, anyhow, bail};
 use boathook_tests::{
     cluster::{Choice, Cluster},
+    departures::Departures,
     differential::{
         case::{self, Case, Variables},
         compare::{Differences, keep_named},
@@ -40,6 +41,7 @@ struct Bench {
     embedded: Cluster,
     variables: Variables,
     differences: Differences,
+    departures: Departures,
 }
 
 fn run() -> Result<ExitCode> {
@@ -67,13 +69,18 @@ fn run() -> Result<ExitCode> {
         let mut variables = Variables::default();
         variables.set("webhook", json!(door.url));
         variables.set("ca", json!(door.ca_bundle));
-        anyhow::Ok((running, hooks, Bench { real, embedded, variables, differences }))
+        anyhow::Ok((
+            running,
+            hooks,
+            Bench { real, embedded, variables, differences, departures: Departures::default() },
+        ))
     })?;
     let bench = Arc::new(bench);
 
     let trials = cases.into_iter().map(|case| trial(&runtime, &bench, case)).collect();
     let whole = arguments.filter.is_none() && arguments.skip.is_empty();
     let conclusion = libtest_mimic::run(&arguments, trials);
+    runtime.block_on(bench.departures.all_gone())?;
     drop(hooks);
     if let Some(running) = running {
         runtime.block_on(running.stop())?;
@@ -149,7 +156,8 @@ async fn play(which: &'static str, cluster: &Cluster, bench: &Bench, case: &Case
         Ok(()) => player.play(case).await,
         Err(error) => Err(error),
     };
-    let cleaned = player.clean_up(case).await.and(namespace::destroy(client, &name).await);
+    let cleaned = player.clean_up(case).await;
+    bench.departures.begin(client.clone(), &case.name, name);
     let played = played.context(which)?;
     cleaned.context("failed to clean up").context(which)?;
     Ok(played)

@@ -18,7 +18,7 @@ pub(crate) async fn a_finalizer_holds_an_object_until_it_is_taken_off(ctx: Ctx) 
         !kubectl.read("configmap/map", "{.metadata.deletionTimestamp}").await?.is_empty(),
         "it is not being deleted"
     );
-    let in_vain = kubectl.fails("delete configmap map --timeout=1s").await?;
+    let in_vain = kubectl.fails("delete configmap map --timeout=5s").await?;
     has(&in_vain, &["timed out waiting for the condition on configmaps/map"])?;
 
     let mut waiting = kubectl.start("delete configmap map")?;

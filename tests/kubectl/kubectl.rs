@@ -139,6 +139,10 @@ impl Kubectl {
     pub(crate) fn command(&self, line: &str) -> Result<Command> {
         let mut command = Command::new("kubectl");
         command.args(["--namespace", self.namespace()]).args(words(line)?);
+        if line.starts_with("wait ") && !line.contains("--timeout") {
+            // kubectl's default of 30 s is too short on a busy machine.
+            command.arg(format!("--timeout={}s", DEADLINE.as_secs()));
+        }
         command.current_dir(&self.folder).env("HOME", &self.folder).kill_on_drop(true);
         command.env("EDITOR", self.path(EDITOR)).env_remove("KUBE_EDITOR");
         Ok(command)

@@ -6,9 +6,14 @@ use anyhow::{Result, ensure};
 use boathook_tests::Ctx;
 
 use crate::{
-    kubectl::{Kubectl, has},
+    kubectl::{Kubectl, Outcome, has},
     manifests::{BUSYBOX, IDLE, deployment, pod},
 };
+
+/// Waits until the log is this: a container is ready before its command has printed anything.
+async fn says(kubectl: &Kubectl, line: &str, log: &str) -> Result<Outcome> {
+    kubectl.until(line, &format!("`kubectl {line}` prints {log:?}"), |outcome| outcome.stdout == log).await
+}
 
 pub(crate) async fn a_log_is_followed_to_its_end(ctx: Ctx) -> Result<()> {
     let kubectl = Kubectl::new(&ctx)?;
@@ -34,8 +39,7 @@ pub(crate) async fn a_log_is_followed_to_its_end(ctx: Ctx) -> Result<()> {
     );
     kubectl.apply(&deployment("web", 1).replace("trap", "echo web; trap")).await?;
     kubectl.ok("rollout status deployment/web").await?;
-    assert_eq!(kubectl.ok("logs deployment/web").await?, "web\n");
-    Ok(())
+    says(&kubectl, "logs deployment/web", "web\n").await.map(drop)
 }
 
 pub(crate) async fn a_container_is_chosen(ctx: Ctx) -> Result<()> {
@@ -49,11 +53,11 @@ pub(crate) async fn a_container_is_chosen(ctx: Ctx) -> Result<()> {
     );
     kubectl.apply(&(pod("box", &format!("echo from main; {IDLE}")) + &second + &first)).await?;
     kubectl.ok("wait --for=condition=Ready pod/box").await?;
-    assert_eq!(kubectl.ok("logs box -c side").await?, "from side\n");
+    says(&kubectl, "logs box -c side", "from side\n").await?;
     assert_eq!(kubectl.ok("logs box -c init").await?, "from init\n");
-    let chosen = kubectl.run("logs box", None).await?;
+    let chosen = says(&kubectl, "logs box", "from main\n").await?;
     assert_eq!(chosen.stderr, "Defaulted container \"main\" out of: main, side, init (init)\n");
-    assert_eq!(chosen.success()?, "from main\n");
+    chosen.success()?;
     // In any order.
     let all = kubectl.ok("logs box --all-containers").await?;
     assert_eq!(all.lines().collect::<BTreeSet<_>>(), ["from init", "from main", "from side"].into());
@@ -71,7 +75,7 @@ pub(crate) async fn the_log_before_the_restart_is_kept(ctx: Ctx) -> Result<()> {
     kubectl.ok("wait --for=jsonpath={.status.containerStatuses[0].restartCount}=1 pod/box").await?;
     kubectl.ok("wait --for=condition=Ready pod/box").await?;
     assert_eq!(kubectl.ok("logs box -p").await?, "first\n");
-    assert_eq!(kubectl.ok("logs box").await?, "second\n");
+    says(&kubectl, "logs box", "second\n").await?;
     has(&kubectl.ok("get pod box").await?, &["1/1     Running   1 ("])?;
     has(
         &kubectl.ok("describe pod box").await?,

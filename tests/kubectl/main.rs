@@ -33,7 +33,7 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use boathook_tests::{cluster::Choice, scenario, scenarios};
+use boathook_tests::{cluster::Choice, plain, run, suite::Scenarios};
 
 fn main() -> ExitCode {
     // kubectl finds its cluster by itself, in KUBECONFIG.
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         );
         return ExitCode::FAILURE;
     }
-    let all = scenarios![
+    let all = plain![
         discovery::version_names_the_server,
         discovery::api_resources_lists_built_in_and_custom_kinds,
         discovery::explain_knows_built_in_and_custom_fields,
@@ -114,5 +114,5 @@ fn main() -> ExitCode {
         dry_run::a_diff_shows_what_an_apply_would_change,
         dry_run::an_unknown_field_is_refused,
     ];
-    scenario::main(Path::new(env!("CARGO_BIN_EXE_lantern")), all, Vec::new())
+    run::main(Path::new(env!("CARGO_BIN_EXE_lantern")), &Scenarios::suite("kubectl", [all]))
 }

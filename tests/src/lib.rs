@@ -10,6 +10,7 @@ pub mod claims;
 pub mod cluster;
 pub mod cri;
 pub mod ctx;
+pub mod departures;
 pub mod deployments;
 pub mod differential;
 mod durations;
@@ -18,6 +19,7 @@ pub mod exec;
 pub mod images;
 pub mod logbook;
 pub mod logs;
+pub mod measure;
 pub mod namespace;
 pub mod node;
 pub mod pods;
@@ -25,9 +27,11 @@ pub mod poll;
 pub mod random;
 pub mod relay;
 mod report;
-pub mod scenario;
+pub mod run;
+mod scenario;
 pub mod snapshots;
 pub mod storage;
+pub mod suite;
 pub mod watch;
 pub mod webhook;
 pub mod work;
@@ -35,9 +39,12 @@ pub mod work;
 use std::time::Duration;
 
 pub use ctx::Ctx;
-pub use scenario::Scenario;
 
 /// How long a scenario waits for one thing. The slowest of them, the first mount of a new claim, takes about 20 s
 /// on an idle machine with two cores; the rest is room for a machine that is busy compiling. A wait ends as soon as
 /// it is met, so being generous costs time only in a run that fails anyway.
-pub const DEADLINE: Duration = Duration::from_secs(180);
+pub const DEADLINE: Duration = Duration::from_secs(600);
+
+/// How late something may happen that would otherwise never happen. Exact lateness is measured in `bench/`, and by the
+/// scenarios that run alone.
+pub const LATE: Duration = Duration::from_secs(30);

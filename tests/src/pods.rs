@@ -141,8 +141,9 @@ impl PodBuilder {
     pub fn ready_when_http_answers(mut self, path: &str, port: i32) -> Self {
         let get =
             HTTPGetAction { path: Some(path.to_owned()), port: IntOrString::Int(port), ..HTTPGetAction::default() };
+        // The default timeout of one second is too short on a busy machine.
         self.container.readiness_probe =
-            Some(Probe { http_get: Some(get), period_seconds: Some(1), ..Probe::default() });
+            Some(Probe { http_get: Some(get), period_seconds: Some(1), timeout_seconds: Some(30), ..Probe::default() });
         self
     }
 

@@ -4,8 +4,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
-/// Say this number to repeat a run; else it is the time.
+use crate::measure::Measure;
+
+/// The seed, to repeat a run. Without it the soak takes a new one, and every other run the same.
 const SEED: &str = "BOATHOOK_TEST_SEED";
+const FIXED: u64 = 15;
 
 /// SplitMix64: enough for moments and choices, and the same on every machine.
 #[derive(Clone, Debug)]
@@ -14,11 +17,12 @@ pub struct Random(u64);
 impl Random {
     /// By the number that the environment gives; it is printed.
     pub fn of_the_environment() -> Result<Self> {
-        let seed = match std::env::var(SEED) {
-            Ok(seed) => seed.parse().with_context(|| format!("{SEED}=`{seed}` is not a number"))?,
-            Err(_) => SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
+        let seed = match (std::env::var(SEED), Measure::from_environment()?) {
+            (Ok(seed), _) => seed.parse().with_context(|| format!("{SEED}=`{seed}` is not a number"))?,
+            (Err(_), Measure::Soak) => SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs(),
+            (Err(_), Measure::Sample | Measure::Ci) => FIXED,
         };
-        eprintln!("chance is that of {SEED}={seed}");
+        eprintln!("random choices by {SEED}={seed}");
         Ok(Self(seed))
     }
 
@@ -36,9 +40,31 @@ impl Random {
         (mixed ^ (mixed >> 31)) % limit
     }
 
+    /// So many of the numbers from 1 to `last`, in order; absent: all of them.
+    pub fn some_up_to(&mut self, last: usize, count: Option<usize>) -> Vec<usize> {
+        let mut numbers: Vec<_> = (1..=last).collect();
+        while count.is_some_and(|count| numbers.len() > count) {
+            numbers.remove(self.below(numbers.len() as u64) as usize);
+        }
+        numbers
+    }
+
     /// One of these, if there is any.
     pub fn one_of<'a, T>(&mut self, these: &'a [T]) -> Option<&'a T> {
         let place = self.below(u64::try_from(these.len()).ok()?.max(1));
         these.get(usize::try_from(place).ok()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_numbers_are_distinct_and_in_order() {
+        let some = Random(7).some_up_to(40, Some(5));
+        assert!(some.len() == 5 && some.is_sorted_by(|one, other| one < other), "{some:?}");
+        assert_eq!(Random(7).some_up_to(3, None), [1, 2, 3]);
+        assert_eq!(Random(7).some_up_to(2, Some(5)), [1, 2]);
     }
 }

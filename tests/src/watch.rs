@@ -118,7 +118,7 @@ impl<K: Watchable> Watch<K> {
     }
 
     /// The last state of every object ever seen, then the Events.
-    async fn report(&self) -> String {
+    async fn report(&mut self) -> String {
         let mut last = BTreeMap::new();
         for change in &self.seen.changes {
             let (object, gone) = match change {

@@ -1,7 +1,9 @@
 //! The project's chores, as `cargo xtask COMMAND`: what is too much for a shell script and no part of the product.
 
 mod cluster;
+mod dependencies;
 mod generate;
+mod mutants;
 mod reference;
 mod say;
 
@@ -21,15 +23,24 @@ enum Chore {
     /// A real single-node Kubernetes on this machine, for the tests
     #[command(subcommand)]
     Cluster(cluster::Command),
+    /// Checks the licences, sources and versions of all dependencies
+    Dependencies,
     /// Refreshes the code that is generated and committed
     Generate,
+    /// Breaks promises in a scratch copy, one at a time: a fast test must notice each
+    Mutants {
+        /// Only those whose promise, file or crate contains this text
+        filter: Option<String>,
+    },
 }
 
 fn main() -> ExitCode {
     let Cli { chore } = Cli::parse();
     let done = match chore {
         Chore::Cluster(command) => cluster::run(command),
+        Chore::Dependencies => dependencies::run().map(|()| ExitCode::SUCCESS),
         Chore::Generate => generate::run().map(|()| ExitCode::SUCCESS),
+        Chore::Mutants { filter } => mutants::run(filter.as_deref()),
     };
     match done {
         Ok(code) => code,

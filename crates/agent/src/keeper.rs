@@ -187,7 +187,14 @@ mod tests {
         keeper: Arc<Keeper>,
         record: Record,
         looks: watch::Receiver<usize>,
+        dir: std::path::PathBuf,
         _let_go: Sender<()>,
+    }
+
+    impl Drop for Fixture {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.dir);
+        }
     }
 
     impl Fixture {
@@ -213,7 +220,7 @@ mod tests {
             };
             ledger.arm(record.clone()).unwrap();
             let keeper = Arc::new(Keeper { ledger, runs, clock: Clock::of_the_machine(), retiring: Mutex::default() });
-            Self { keeper, record, looks: seen, _let_go: let_go }
+            Self { keeper, record, looks: seen, dir, _let_go: let_go }
         }
 
         async fn looks(&mut self, times: usize) {

@@ -11,5 +11,9 @@ pub mod ledger;
 mod observe;
 mod reconcile;
 mod service;
+#[cfg(test)]
+mod test_node;
+#[cfg(test)]
+mod tests;
 
 pub use service::{Agent, Options, StartError};

@@ -123,9 +123,10 @@ impl Agent {
             keeper.run().await;
             "the keeper of the ledger"
         });
-        let (store, tidying) = (objects.store(), Arc::clone(&desk));
+        let (store, listed, tidying) = (objects.store(), objects.listed(), Arc::clone(&desk));
         tasks.spawn(async move {
-            tidying.tidy(store).await;
+            listed.await;
+            tidying.tidy(&store);
             std::future::pending().await
         });
         let forgetting = Arc::clone(&desk);
@@ -189,11 +190,8 @@ async fn end_left_behind(dir: &Path, boot: &str) -> Result<Notes, StartError> {
 }
 
 impl Desk {
-    /// Once the API server has told what there is: what the ledger knows and it does not, was taken away with force.
-    async fn tidy(&self, store: Store<Lenient<PodNotification>>) {
-        if store.wait_until_ready().await.is_err() {
-            return;
-        }
+    /// Undoes what the ledger owes for objects that are not in the complete store: they were deleted by force.
+    fn tidy(&self, store: &Store<Lenient<PodNotification>>) {
         let known: BTreeSet<_> = store.state().iter().filter_map(|object| object.meta().uid.clone()).collect();
         for record in self.ledger.all().into_iter().filter(|record| !known.contains(&record.uid)) {
             self.keeper.retire(record);

@@ -10,6 +10,8 @@ pub mod pod_notification;
 mod refusals;
 pub mod service;
 #[cfg(test)]
+mod test_container;
+#[cfg(test)]
 mod test_world;
 pub mod webhooks;
 mod writes;

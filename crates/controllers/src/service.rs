@@ -298,3 +298,75 @@ fn named<K: Resource<DynamicType = ()>>(object: &Lenient<K>) -> ObjectRef<K> {
         None => reference,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use boathook_api::{
+        pod_notification::{Executor, State},
+        words::LEASE,
+    };
+    use boathook_runtime::execution::Limits;
+    use k8s_openapi::api::coordination::v1;
+    use kube::{Api, api::PostParams, runtime::reflector};
+    use serde_json::json;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::{
+        test_container::{FREEZE, cluster_with_pod},
+        webhooks::test_asks::client_with_kinds,
+    };
+
+    const DEADLINE: Duration = Duration::from_secs(30);
+
+    fn one() -> PodNotification {
+        let spec = json!({"podName": "db-0", "notifier": "freeze"});
+        let mut one = PodNotification::new("one", serde_json::from_value(spec).unwrap());
+        one.metadata.namespace = Some("default".to_owned());
+        one
+    }
+
+    #[tokio::test]
+    async fn stop_waits_for_a_running_handler_and_gives_the_lease_back_last() {
+        let (client, container) = cluster_with_pod().await;
+        let limits = Limits { per_node: 9, per_namespace: 9 };
+        let options = Options {
+            namespace: "default".to_owned(),
+            pod_notifications: pod_notification::Options { executor: Executor::Api, enabled: true, limits },
+            webhook_listen: ([127, 0, 0, 1], 0).into(),
+            webhook_reach: None,
+        };
+        let service = Service::start(client.clone(), options, Arc::default()).await.unwrap();
+        let api: Api<PodNotification> = Api::namespaced(client.clone(), "default");
+        api.create(&PostParams::default(), &one()).await.unwrap();
+        timeout(DEADLINE, container.begun(1)).await.unwrap();
+
+        let controller = Arc::clone(&service.controller);
+        let stopping = tokio::spawn(service.stop());
+        // As long as this takes, a stop that does not wait has ended.
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!stopping.is_finished());
+        let leases: Api<v1::Lease> = Api::namespaced(client, "default");
+        let holder = async || leases.get(LEASE).await.unwrap().spec.unwrap().holder_identity;
+        assert!(holder().await.is_some(), "the next leader would take the handler for lost");
+        container.end_freeze();
+        timeout(DEADLINE, stopping).await.unwrap().unwrap();
+        assert_eq!(api.get("one").await.unwrap().status.unwrap().state, State::Succeeded);
+        assert_eq!((holder().await, container.commands()), (None, vec![FREEZE.to_owned()]));
+        assert_eq!(*controller.runs().under_way().borrow(), 0);
+    }
+
+    #[tokio::test]
+    async fn change_of_leadership_wakes_every_object() {
+        let client = client_with_kinds().await;
+        let (candidate, lease) = candidate(client, lease::Options::new("default", "me"), Clock::of_the_machine());
+        let (store, mut writer) = reflector::store();
+        writer.apply_watcher_event(&watcher::Event::Apply(Lenient(Ok(one()))));
+        let mut woken = std::pin::pin!(all_when_leadership_changes(&lease, store));
+        let _leading = tokio::spawn(candidate.run(std::future::pending()));
+        let next = timeout(DEADLINE, woken.next()).await.unwrap();
+        assert_eq!(next, Some(ObjectRef::new("one").within("default")));
+    }
+}

@@ -25,17 +25,19 @@ impl LeftBehind {
     /// Ends all of it. Nothing is left when this is `Ok`.
     pub async fn end(&self) -> Result<(), Remaining> {
         let deadline = Instant::now() + PATIENCE;
-        while let Some(one) = self.oldest().context(UnseenSnafu)? {
-            // If there is no such process any more, it has ended since.
+        loop {
+            // Before the look: a process that is seen past the deadline was not ended in time.
+            let is_late = Instant::now() >= deadline;
+            let Some(one) = self.oldest().context(UnseenSnafu)? else { return Ok(()) };
+            if is_late {
+                return Err(Remaining::Stubborn { pid: one.pid });
+            }
+            // A process that is not found has ended since.
             if let Ok(tree) = Tree::left_of(one, self.mark.clone()) {
                 tree.end().await?;
             }
-            if Instant::now() >= deadline {
-                return Err(Remaining::Stubborn { pid: one.pid });
-            }
             sleep(LOOK_AGAIN).await;
         }
-        Ok(())
     }
 
     /// The first of those that live: whoever came later may be its descendant.

@@ -91,7 +91,7 @@ mod tests {
             stream.take(1 << 20).read_to_string(&mut answer).await.unwrap();
             answer
         };
-        tokio::time::timeout(Duration::from_secs(20), ask).await.expect("no answer")
+        tokio::time::timeout(Duration::from_secs(60), ask).await.expect("no answer")
     }
 
     #[tokio::test]

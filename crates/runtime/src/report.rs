@@ -163,7 +163,7 @@ mod tests {
     }
 
     async fn in_time(writing: impl Future<Output = ()>) {
-        tokio::time::timeout(Duration::from_secs(20), writing).await.expect("the Events are not written");
+        tokio::time::timeout(Duration::from_secs(60), writing).await.expect("the Events are not written");
     }
 
     #[tokio::test]

@@ -16,8 +16,7 @@ use std::{
 };
 
 use futures::{
-    FutureExt, Stream, StreamExt,
-    future::{self, Either},
+    FutureExt, Stream, StreamExt, future,
     stream::{self, BoxStream, SelectAll},
 };
 use k8s_openapi::NamespaceResourceScope;
@@ -31,7 +30,7 @@ use kube::{
     },
 };
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::{
     Metrics,
@@ -85,6 +84,8 @@ pub struct RunLoop<K: Kind> {
     api: Api<Lenient<K>>,
     watch: watcher::Config,
     store: (Store<Lenient<K>>, Writer<Lenient<K>>),
+    /// Whether the watch has told of every object once.
+    listed: watch::Sender<bool>,
     triggers: SelectAll<BoxStream<'static, ObjectRef<K>>>,
     concurrency: u16,
     metrics: Arc<Metrics>,
@@ -96,7 +97,8 @@ impl<K: Kind> RunLoop<K> {
         let api = Api::all(client.clone());
         let (reader, writer) = reflector::store();
         let (store, triggers, metrics) = ((reader, writer), SelectAll::new(), Arc::default());
-        Self { client, api, watch, store, triggers, concurrency: CONCURRENCY, metrics }
+        let listed = watch::Sender::new(false);
+        Self { client, api, watch, store, listed, triggers, concurrency: CONCURRENCY, metrics }
     }
 
     /// How many objects are looked at at once.
@@ -116,6 +118,18 @@ impl<K: Kind> RunLoop<K> {
         self.store.0.clone()
     }
 
+    /// Waits until the store has every object. [`Store::wait_until_ready`] wakes only its last caller, and the run loop
+    /// is one.
+    pub fn listed(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut listed = self.listed.subscribe();
+        async move {
+            if listed.wait_for(|listed| *listed).await.is_err() {
+                // The run loop has ended.
+                future::pending().await
+            }
+        }
+    }
+
     /// Also looks at the objects that this stream names.
     pub fn on(mut self, trigger: impl Stream<Item = ObjectRef<K>> + Send + 'static) -> Self {
         self.triggers.push(trigger.boxed());
@@ -131,10 +145,16 @@ impl<K: Kind> RunLoop<K> {
 
     /// Runs until `stop`, and then until what was begun has finished, at most 10 s.
     pub async fn run<R: Reconcile<K>>(self, reconcile: Arc<R>, stop: impl Future<Output = ()> + Send + 'static) {
-        let Self { client, api, watch, store: (reader, writer), triggers, concurrency, metrics } = self;
+        let Self { client, api, watch, store: (reader, writer), listed, triggers, concurrency, metrics } = self;
         let desk = Arc::new(Desk { client, reconcile, metrics, failures: Mutex::default(), _kind: PhantomData });
         let stop = stop.shared();
-        let objects = watched(api, watch).reflect(writer).touched_objects();
+        let has_listed = listed.subscribe();
+        let told = watched(api, watch).reflect(writer).inspect(move |event| {
+            if let Ok(watcher::Event::InitDone) = event {
+                listed.send_replace(true);
+            }
+        });
+        let objects = told.touched_objects();
         let results = Controller::for_stream(objects, reader)
             .reconcile_on(triggers.map(|object| leniently(&object)))
             .with_config(Config::default().concurrency(concurrency))
@@ -150,11 +170,15 @@ impl<K: Kind> RunLoop<K> {
             }
             future::ready(())
         });
-        let too_late = stop.then(|()| tokio::time::sleep(GRACE));
-        match future::select(std::pin::pin!(finished), std::pin::pin!(too_late)).await {
-            Either::Left(((), _)) => {}
-            Either::Right(((), _)) => tracing::warn!(kind = %K::kind(&()), "gave up on what still ran at the stop"),
-        }
+        let too_late = stop.then(|()| async move {
+            // The controller begins nothing before the list, and does not end without it.
+            let has_listed = *has_listed.borrow();
+            if has_listed {
+                tokio::time::sleep(GRACE).await;
+                tracing::warn!(kind = %K::kind(&()), "gave up on what still ran at the stop");
+            }
+        });
+        future::select(std::pin::pin!(finished), std::pin::pin!(too_late)).await;
     }
 }
 

@@ -22,21 +22,21 @@ use crate::{
     namespace,
 };
 
-pub(super) struct Ground {
-    pub(super) cluster: Cluster,
+pub(crate) struct Ground {
+    pub(crate) cluster: Cluster,
     embedded: Option<Embedded>,
-    pub(super) installation: Installation,
+    pub(crate) installation: Installation,
 }
 
 impl Ground {
-    pub(super) async fn new(choice: Choice, lantern: &Path, dir: &Path) -> Result<Self> {
+    pub(crate) async fn new(choice: Choice, lantern: &Path, dir: &Path) -> Result<Self> {
         let (cluster, embedded) = Cluster::connect(choice, lantern).await?;
         let installation = Installation::of(cluster.clone(), dir).await?;
         Ok(Self { cluster, embedded, installation })
     }
 
     /// Takes the webhooks out of the way of whoever uses the cluster next, or the cluster.
-    pub(super) async fn leave(self) -> Result<()> {
+    pub(crate) async fn leave(self) -> Result<()> {
         match self.embedded {
             Some(embedded) => embedded.stop().await,
             None => {
@@ -51,7 +51,7 @@ impl Ground {
 
 /// Lets go of what was to be undone once more when its time is over: whoever would have done that was stopped. What is not
 /// undone at all stays held, and its namespace tells of it.
-pub(super) async fn let_go(client: &Client, namespace: &str) -> Result<()> {
+pub(crate) async fn let_go(client: &Client, namespace: &str) -> Result<()> {
     let api: Api<PodNotification> = Api::namespaced(client.clone(), namespace);
     let all = api.list(&ListParams::default()).await.context("failed to list PodNotifications")?;
     let is_undone = |object: &&PodNotification| undone(object).as_deref() == Some(reason::UNDO_SUCCEEDED);

@@ -3,7 +3,6 @@
 use std::{
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
-    time::Duration,
 };
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -15,9 +14,6 @@ use super::{
     role::{ROLE, Role},
 };
 use crate::DEADLINE;
-
-/// Past the 30 s that a process is given to let what runs there end.
-const STOP_DEADLINE: Duration = Duration::from_secs(60);
 
 /// What to start.
 pub struct Program {
@@ -73,7 +69,7 @@ impl Process {
     /// Asks it to end, and waits until it has: with 0.
     pub async fn stop(mut self) -> Result<()> {
         self.signal(Signal::TERM)?;
-        let ended = self.ended(STOP_DEADLINE).await?;
+        let ended = self.ended().await?;
         ensure!(ended.success(), "the {} ended with {ended}\n{}", self.name, self.log.tail());
         Ok(())
     }
@@ -81,7 +77,7 @@ impl Process {
     /// Kills it where it stands.
     pub async fn kill(mut self) -> Result<()> {
         self.signal(Signal::KILL)?;
-        self.ended(DEADLINE).await.map(drop)
+        self.ended().await.map(drop)
     }
 
     /// Stops it where it stands, until [`Process::resume`].
@@ -99,10 +95,10 @@ impl Process {
         kill_process(pid, signal).with_context(|| format!("failed to signal the {}", self.name))
     }
 
-    async fn ended(&mut self, deadline: Duration) -> Result<ExitStatus> {
-        match tokio::time::timeout(deadline, self.child.wait()).await {
+    async fn ended(&mut self) -> Result<ExitStatus> {
+        match tokio::time::timeout(DEADLINE, self.child.wait()).await {
             Ok(ended) => Ok(ended?),
-            Err(_) => bail!("the {} did not end within {deadline:?}\n{}", self.name, self.log.tail()),
+            Err(_) => bail!("the {} did not end within {DEADLINE:?}\n{}", self.name, self.log.tail()),
         }
     }
 }

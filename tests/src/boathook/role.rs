@@ -25,7 +25,7 @@ impl Role {
 }
 
 /// Plays the role that this process was started in, if any: then this is all that it does.
-pub(super) fn play() -> Option<ExitCode> {
+pub(crate) fn play() -> Option<ExitCode> {
     let role = std::env::var(ROLE).ok()?;
     let known = [Role::Boathook, Role::Relay].into_iter().find(|known| known.word() == role);
     Some(match known {

@@ -20,6 +20,10 @@ const CSI_SOCKET: &str = "kubelet/plugins/csi-hostpath/csi.sock";
 /// Where the CSI driver finds a `tar` that cuts a volume which is being written.
 pub(super) const CSI_TOOLS: &str = "csi-tools";
 
+/// The controller manager limits itself to 20 requests a second by default, a CSI sidecar to 5: tests that run at once
+/// would wait for that limit and not for the cluster.
+const REQUEST_RATE: &str = "--kube-api-qps=200 --kube-api-burst=400";
+
 /// A component's program, its arguments (none holds a space: the cluster's folder may not either), and its readiness.
 struct Plan(PathBuf, String, Ready);
 
@@ -130,7 +134,7 @@ fn kube_controller_manager(site: &Site) -> Plan {
         "{} --use-service-account-credentials --root-ca-file={dir}/pki/ca.crt \
          --service-account-private-key-file={dir}/pki/sa.key --cluster-signing-cert-file={dir}/pki/ca.crt \
          --cluster-signing-key-file={dir}/pki/ca.key --service-cluster-ip-range={SERVICES} \
-         --flex-volume-plugin-dir={dir}/volume-plugins",
+         --flex-volume-plugin-dir={dir}/volume-plugins {REQUEST_RATE}",
         control_plane(&dir, "kube-controller-manager")
     );
     Plan(site.binaries.kubernetes("kube-controller-manager"), arguments, Ready::Port(10257))
@@ -189,17 +193,20 @@ fn csi_registrar(site: &Site) -> Plan {
 
 fn csi_provisioner(site: &Site) -> Plan {
     let (socket, dir) = (csi_socket(site), site.dir());
-    let arguments = format!("--csi-address={socket} --kubeconfig={dir}/admin.kubeconfig --feature-gates=Topology=true");
+    let arguments = format!(
+        "--csi-address={socket} --kubeconfig={dir}/admin.kubeconfig --feature-gates=Topology=true {REQUEST_RATE}"
+    );
     Plan(site.binaries.provisioner(), arguments, Ready::Running)
 }
 
 fn snapshot_controller(site: &Site) -> Plan {
-    let arguments = format!("--kubeconfig={}/admin.kubeconfig", site.dir());
+    let arguments = format!("--kubeconfig={}/admin.kubeconfig {REQUEST_RATE}", site.dir());
     Plan(site.binaries.snapshotter("snapshot-controller"), arguments, Ready::Running)
 }
 
 fn csi_snapshotter(site: &Site) -> Plan {
-    let arguments = format!("--csi-address={} --kubeconfig={}/admin.kubeconfig", csi_socket(site), site.dir());
+    let (socket, dir) = (csi_socket(site), site.dir());
+    let arguments = format!("--csi-address={socket} --kubeconfig={dir}/admin.kubeconfig {REQUEST_RATE}");
     Plan(site.binaries.snapshotter("csi-snapshotter"), arguments, Ready::Running)
 }
 

@@ -18,6 +18,8 @@ use super::network;
 
 /// Loopback answers at once or not at all.
 const CONNECT: Duration = Duration::from_secs(5);
+/// How long the API server may take to send its request, on a busy machine.
+const REQUEST: Duration = Duration::from_secs(60);
 /// A CONNECT request is two short lines; more is not one.
 const REQUEST_CAP: u64 = 4096;
 
@@ -80,7 +82,7 @@ fn to_api_server(client: TcpStream, network: &Path, address: SocketAddr) -> Resu
 
 /// Answers one CONNECT: the cluster's own loopback is tried first, then the host's.
 fn to_webhook(mut client: UnixStream, network: &Path) -> Result<()> {
-    client.set_read_timeout(Some(CONNECT)).context("failed to set up a connection")?;
+    client.set_read_timeout(Some(REQUEST)).context("failed to set up a connection")?;
     let target = read_target(&client)?;
     client.set_read_timeout(None).context("failed to set up a connection")?;
     let connect = || TcpStream::connect_timeout(&target, CONNECT);

@@ -161,6 +161,14 @@ async fn a_probe_that_is_not_answered_in_time_is_asked_again() {
     let run = fixture.run(&Cancel::new(), Some(probe));
     fixture.asked().await.write_all(SUCCEEDS.as_bytes()).await.unwrap();
     let _unanswered = fixture.asked().await;
-    fixture.asked().await.write_all(SUCCEEDS.as_bytes()).await.unwrap();
-    assert_eq!(ended(run).await.outcome, Outcome::Succeeded);
+    // On a busy machine an answer may be late, and then the probe asks once more.
+    let answering = async {
+        loop {
+            fixture.asked().await.write_all(SUCCEEDS.as_bytes()).await.unwrap();
+        }
+    };
+    tokio::select! {
+        ended = ended(run) => assert_eq!(ended.outcome, Outcome::Succeeded),
+        () = answering => {}
+    }
 }

@@ -33,14 +33,23 @@ const FIRST_RECORDS: u64 = 100;
 /// More than it ever answers.
 const CAP: u64 = 1 << 16;
 
+/// How long the database may take to answer a command. The defaults are too short on a busy machine.
+const ANSWER_SECONDS: u32 = 60;
+
 /// Freezes it, in its container.
 pub(super) fn freeze() -> Value {
-    command("freeze")
+    hook_action("freeze")
 }
 
 /// Thaws it.
 pub(super) fn thaw() -> Value {
-    command("thaw")
+    hook_action("thaw")
+}
+
+fn hook_action(request: &str) -> Value {
+    let mut action = command(request);
+    action["actionTimeoutSeconds"] = ANSWER_SECONDS.into();
+    action
 }
 
 fn command(request: &str) -> Value {
@@ -74,7 +83,8 @@ pub(super) struct Problem {
 pub(super) async fn start(client: &Client) -> Result<Status> {
     create::<PersistentVolumeClaim>(client, claim(CLAIM, None)).await?;
     let mut pod = pod(NAME, CLAIM, &["serve", CLAIM, "--pace", PACE])?;
-    let notifiers = format!("- name: {NOTIFIER}\n  handler: {}\n", command("status"));
+    let handler = command("status");
+    let notifiers = format!("- name: {NOTIFIER}\n  handler: {handler}\n  timeoutSeconds: {ANSWER_SECONDS}\n");
     pod["metadata"]["annotations"] = json!({format!("{}{NAME}", boathook_api::words::NOTIFIERS_PREFIX): notifiers});
     create::<Pod>(client, pod).await?;
     reached::<Pod>(client, NAME, is_running).await?;

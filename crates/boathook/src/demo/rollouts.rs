@@ -147,7 +147,11 @@ fn deployment(version: &str) -> Value {
         "env": [{"name": "VERSION", "value": version}],
         "command": ["sh", "-c", SERVE],
         // It serves when it has said so.
-        "readinessProbe": {"exec": {"command": ["sh", "-c", "grep -qx \"$VERSION starts\" order/of"]}, "periodSeconds": 1},
+        "readinessProbe": {
+            "exec": {"command": ["sh", "-c", "grep -qx \"$VERSION starts\" order/of"]},
+            "periodSeconds": 1,
+            "timeoutSeconds": 10,
+        },
         "volumeMounts": [{"name": "order", "mountPath": "/order"}],
     });
     json!({

@@ -14,7 +14,7 @@ use crate::{
 const FRAME: Duration = Duration::from_millis(100);
 
 /// How long one thing may take: far more than it does, on a machine that compiles on all cores meanwhile.
-const DEADLINE: Duration = Duration::from_secs(90);
+const DEADLINE: Duration = Duration::from_secs(300);
 
 pub(super) struct Teller {
     screen: Screen,

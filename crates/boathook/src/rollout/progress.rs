@@ -34,7 +34,9 @@ impl Progress {
                 let old_is_gone = status_replicas <= updated_replicas;
                 let new_is_there = updated_replicas > 0 || replicas == 0;
                 let opened = has_pod(Stage::Post) && old_is_gone && new_is_there;
-                let drained = old_is_gone && has_pod(Stage::Mid) || opened && recreates;
+                // The pod of mid is created after the drain; the Deployment's counts may be older than its failure.
+                let mid_had_a_pod = rollout.stage(Stage::Mid).is_some_and(|record| record.pod_uid.is_some());
+                let drained = mid_had_a_pod || old_is_gone && has_pod(Stage::Mid) || opened && recreates;
                 Self { drains: drained, drained, opened }
             }
         }
@@ -46,7 +48,7 @@ pub(super) fn what_runs(rollout: &Rollout, deployment: &Deployment) -> String {
     let Progress { drained, opened, .. } = Progress::of(rollout, deployment);
     let text = match (deployment.status_replicas, deployment.updated_replicas) {
         (0, _) if opened => "nothing runs: the new version is let in, and has no pods",
-        (0, _) if drained => "NOTHING RUNS: the old version has ended, and the new one is held",
+        (0, _) | (_, 0) if drained => "NOTHING RUNS: the old version has ended, and the new one is held",
         (0, _) => "nothing runs: the new version is held, and no other has pods",
         (all, new) if all == new => "the new version serves",
         (_, 0) => "the old version serves, as before; the new one is held",
@@ -122,6 +124,15 @@ mod tests {
         scaled_to_none.replicas = 0;
         let told = what_runs(&aborted("Post", Some("web-x")), &scaled_to_none);
         assert_eq!(told, "nothing runs: the new version is let in, and has no pods");
+    }
+
+    #[test]
+    fn a_pod_of_mid_outweighs_outdated_replica_counts() {
+        let mut ran = aborted("Mid", Some("web-x"));
+        ran.stages[0].pod_uid = Some("1-2-3".to_owned());
+        let behind = counts("Recreate", 2, 0);
+        assert!(what_runs(&ran, &behind).starts_with("NOTHING RUNS"), "{}", what_runs(&ran, &behind));
+        assert!(Progress::of(&ran, &behind).drained);
     }
 
     #[test]

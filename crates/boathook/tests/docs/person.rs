@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::TOP;
 
 /// Far more than any command here takes, on a machine that compiles on all cores meanwhile.
-const DEADLINE: Duration = Duration::from_secs(180);
+const DEADLINE: Duration = Duration::from_secs(600);
 
 /// What `boathook up` says when it serves.
 const READY: &str = "ready: export KUBECONFIG=";
@@ -55,7 +55,9 @@ impl Person {
 
     /// A cluster goes on in a terminal of its own; what it says when it is ready is done here.
     async fn starts(&mut self, line: &str) -> String {
-        let mut child = self.shell(&format!("exec {line}")).stdout(Stdio::piped()).spawn().unwrap();
+        let mut command = self.shell(&format!("exec {line}"));
+        let log = fs::File::options().create(true).append(true).open(self.log()).unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut screen = BufReader::new(child.stdout.take().unwrap());
         self.cluster = Some(child);
         let mut said = String::new();
@@ -63,6 +65,11 @@ impl Person {
         let kubeconfig = said.trim().strip_prefix(READY).unwrap_or_else(|| panic!("it said {said:?}"));
         self.kubeconfig = Some(kubeconfig.to_owned());
         said
+    }
+
+    /// What the cluster wrote on stderr. Several pages are followed at once: it is shown with the failure of its page.
+    fn log(&self) -> PathBuf {
+        self.home.join("up.log")
     }
 
     fn shell(&self, script: &str) -> Command {
@@ -82,6 +89,9 @@ impl Drop for Person {
     fn drop(&mut self) {
         // The cluster first: it is killed, and takes its pods along.
         drop(self.cluster.take());
+        if std::thread::panicking() {
+            eprintln!("--- stderr of `boathook up`\n{}", fs::read_to_string(self.log()).unwrap_or_default());
+        }
         let _ = fs::remove_dir_all(&self.home);
     }
 }

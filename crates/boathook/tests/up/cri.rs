@@ -18,7 +18,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 use tonic::Code;
 use tonic::transport::Channel;
 
-use super::{Cluster, DEADLINE, looking, running, sleeper};
+use super::{Cluster, DEADLINE, looking, own_seconds, running, sleeper};
 
 type Runtime = RuntimeServiceClient<Channel>;
 
@@ -58,7 +58,7 @@ async fn an_exec_over_cri_has_streams_that_are_fetched_once() {
         cluster.up();
         let client = cluster.client().await;
         let pods: Api<Pod> = Api::default_namespaced(client.clone());
-        pods.create(&PostParams::default(), &sleeper("86423")).await.unwrap();
+        pods.create(&PostParams::default(), &sleeper(&own_seconds())).await.unwrap();
         running(&client).await;
         let mut runtime = boathook_cri::client(&cluster.dir.join("node/cri.sock"));
         let id = only_container(&mut runtime).await;

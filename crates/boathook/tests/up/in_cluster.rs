@@ -7,7 +7,7 @@ use kube::{Api, Client, Config};
 use rustix::process::Signal;
 use tokio::io::AsyncReadExt;
 
-use super::{Cluster, DEADLINE, running, sleeper};
+use super::{Cluster, DEADLINE, own_seconds, running, sleeper};
 
 /// What a shell in the sleeper prints, as soon as it runs: after a restart the API server still tells of the last run.
 async fn printed(pods: &Api<Pod>, script: &str) -> String {
@@ -34,7 +34,7 @@ async fn a_client_in_a_pod_reaches_the_api_server_again_after_its_restart() {
         let client = cluster.client().await;
         let pods: Api<Pod> = Api::default_namespaced(client.clone());
         if start == "first" {
-            pods.create(&PostParams::default(), &sleeper("86424")).await.unwrap();
+            pods.create(&PostParams::default(), &sleeper(&own_seconds())).await.unwrap();
         }
         running(&client).await;
         let url = printed(&pods, "echo https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT").await;

@@ -26,6 +26,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -36,8 +37,8 @@ use kube::{Api, Client, Config};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-/// Far more than anything here takes, on a machine that compiles on all cores meanwhile.
-const DEADLINE: Duration = Duration::from_secs(120);
+/// Far more than anything here takes, on a machine that compiles on all cores meanwhile. A wait ends as soon as it is met.
+const DEADLINE: Duration = Duration::from_secs(600);
 
 /// A cluster in a folder of its own, which goes with the test.
 struct Cluster {
@@ -65,11 +66,17 @@ impl Cluster {
     }
 
     fn up_with(&mut self, options: &[&str]) {
-        let mut child = self.command().args(options).stdout(Stdio::piped()).spawn().unwrap();
+        let log = fs::File::options().create(true).append(true).open(self.log()).unwrap();
+        let mut child = self.command().args(options).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         self.process = Some(child);
         assert_eq!(line, format!("ready: export KUBECONFIG={}\n", self.kubeconfig().display()));
+    }
+
+    /// What it wrote on stderr. Several clusters run at once: it is shown with the failure of its test.
+    fn log(&self) -> PathBuf {
+        self.dir.join("stderr.log")
     }
 
     fn kubeconfig(&self) -> PathBuf {
@@ -96,8 +103,18 @@ impl Drop for Cluster {
             let _ = process.kill();
             let _ = process.wait();
         }
+        if std::thread::panicking() {
+            eprintln!("--- stderr of `boathook up`\n{}", fs::read_to_string(self.log()).unwrap_or_default());
+        }
         let _ = fs::remove_dir_all(&self.dir);
     }
+}
+
+/// Seconds to sleep that no other test and no other run on this machine uses: they identify a pod's process in `/proc`.
+fn own_seconds() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{}{count:03}", 1_000_000 + std::process::id())
 }
 
 /// A pod whose process is known by the number that it sleeps for.
@@ -146,19 +163,20 @@ async fn a_cluster_that_is_started_again_has_what_it_had_and_its_pods_run_again(
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let made = maps.create(&PostParams::default(), &map).await.unwrap();
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
-    pods.create(&PostParams::default(), &sleeper("86421")).await.unwrap();
+    let seconds = own_seconds();
+    pods.create(&PostParams::default(), &sleeper(&seconds)).await.unwrap();
     running(&client).await;
-    assert!(sleeps("86421"));
+    assert!(sleeps(&seconds));
     assert_eq!(cluster.end(Signal::TERM), Some(0));
-    assert_ends("86421");
+    assert_ends(&seconds);
 
     cluster.up();
     let client = cluster.client().await;
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     assert_eq!(maps.get("kept").await.unwrap(), made);
-    looking::until("the pod runs again", async || sleeps("86421")).await;
+    looking::until("the pod runs again", async || sleeps(&seconds)).await;
     assert_eq!(cluster.end(Signal::INT), Some(0));
-    assert_ends("86421");
+    assert_ends(&seconds);
 }
 
 #[tokio::test]
@@ -167,10 +185,12 @@ async fn a_cluster_that_is_killed_takes_its_pods_along() {
     cluster.up();
     let client = cluster.client().await;
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
-    pods.create(&PostParams::default(), &sleeper("86422")).await.unwrap();
+    let seconds = own_seconds();
+    pods.create(&PostParams::default(), &sleeper(&seconds)).await.unwrap();
     running(&client).await;
+    assert!(sleeps(&seconds));
     assert_eq!(cluster.end(Signal::KILL), None);
-    assert_ends("86422");
+    assert_ends(&seconds);
 }
 
 #[test]

@@ -126,11 +126,11 @@ async fn who_cannot_be_told_is_said() {
 #[tokio::test]
 async fn whoever_stops_waiting_is_told_what_goes_on() {
     let (cluster, client) = fleet("waiting").await;
-    let (code, out, err) = cluster.run("notify web-0 sleep --timeout 2s").await;
+    let (code, out, err) = cluster.run("notify web-0 sleep --timeout 10s").await;
     assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
     // What it says of the pod depends on what it has seen by then.
     assert!(
-        err.starts_with("error: not ended within 2s:\n  web-0: ") && err.contains("\nwhat was begun goes on: "),
+        err.starts_with("error: not ended within 10s:\n  web-0: ") && err.contains("\nwhat was begun goes on: "),
         "{err}"
     );
 
@@ -195,7 +195,9 @@ async fn a_missing_right_is_named_and_nobody_is_told() {
 async fn a_terminal_has_progress_and_colours_unless_they_are_not_wanted() {
     let (cluster, _) = fleet("terminal").await;
     let shown = Terminal::start(cluster.boathook("notify web-0 doze")).read(DEADLINE).await;
-    assert!(shown.contains("\r\x1b[K0 of 1, waiting for web-0 (0s)"), "{shown:?}");
+    // On a busy machine the first progress line is painted seconds after the start.
+    let since = shown.split("\r\x1b[K0 of 1, waiting for web-0 (").nth(1).and_then(|rest| rest.split_once("s)"));
+    assert!(since.is_some_and(|(seconds, _)| seconds.parse::<u32>().is_ok()), "{shown:?}");
     assert!(shown.contains("\x1b[32mok\x1b[0m") && shown.ends_with("s)\r\n"), "{shown:?}");
     let mut plain = cluster.boathook("notify web-0 check");
     plain.env("NO_COLOR", "1");

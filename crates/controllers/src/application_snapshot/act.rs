@@ -110,7 +110,10 @@ fn unless_refused(
 mod tests {
     use std::sync::Arc;
 
-    use boathook_api::{application_snapshot::Consistency, words::condition};
+    use boathook_api::{
+        application_snapshot::{ApplicationSnapshotStatus, Consistency},
+        words::condition,
+    };
     use boathook_runtime::Reconcile;
     use kube::{
         Api,
@@ -122,7 +125,7 @@ mod tests {
     use super::*;
     use crate::{
         application_snapshot::Surroundings,
-        test_world::{World, world},
+        test_world::{World, world, world_losing_lease},
     };
 
     fn controller(World { client, lease, reporter }: World) -> Controller {
@@ -239,5 +242,22 @@ mod tests {
         let trouble = status.trouble.unwrap();
         assert_eq!(trouble.reason, reason::HOOK_FAILED);
         assert!(trouble.message.contains("ExecutionHook `first` that was not made"), "{}", trouble.message);
+    }
+
+    #[tokio::test]
+    async fn lease_lost_at_one_effect_stops_the_next() {
+        let world = world_losing_lease("/nightly/status").await;
+        let client = world.client.clone();
+        let object = stored(&client, true).await;
+        let controller = controller(world);
+        let status: ApplicationSnapshotStatus =
+            serde_json::from_value(json!({"phase": "Freezing", "executionHookNames": ["first"],
+                "hooks": [{"name": "first", "executionHookTemplateName": "mysql"}]}))
+            .unwrap();
+        let hook = boathook_decide::application_snapshot::hook(&object, &status, 0);
+        let effects = vec![Effect::WriteStatus(Box::new(status)), Effect::CreateHook(Box::new(hook))];
+        assert!(matches!(act(&controller, &object, effects).await, Err(Error::LeaseLost)));
+        let hooks: Api<ExecutionHook> = Api::namespaced(client, "default");
+        assert_eq!(hooks.get_opt("first").await.unwrap(), None);
     }
 }

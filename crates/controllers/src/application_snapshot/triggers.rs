@@ -76,3 +76,51 @@ pub(crate) fn going_by(
     };
     here.filter(names).map(ObjectRef::from_obj).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use kube::api::PostParams;
+    use serde_json::json;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::test_world::world;
+
+    const DEADLINE: Duration = Duration::from_secs(30);
+
+    #[tokio::test]
+    async fn volume_snapshot_and_its_content_wake_the_snapshot_about_them() {
+        let client = world("nothing-is-refused").await.client;
+        let (all, mut writer) = reflector::store();
+        for (name, cuts) in [("nightly", "nightly-data"), ("other", "other-data")] {
+            let spec = json!({"source": {"persistentVolumeClaimName": "data"}, "executionHookInfos": []});
+            let mut snapshot = ApplicationSnapshot::new(name, serde_json::from_value(spec).unwrap());
+            snapshot.metadata.namespace = Some("default".to_owned());
+            let record = json!({"persistentVolumeClaimName": "data", "volumeSnapshotName": cuts});
+            snapshot.status = serde_json::from_value(json!({"snapshots": [record]})).unwrap();
+            writer.apply_watcher_event(&watcher::Event::Apply(Lenient(Ok(snapshot))));
+        }
+        let nightly = Some(ObjectRef::new("nightly").within("default"));
+        let new = PostParams::default();
+
+        let source = json!({"source": {"persistentVolumeClaimName": "data"}});
+        let cut = VolumeSnapshot::new("nightly-data", serde_json::from_value(source).unwrap());
+        Api::namespaced(client.clone(), "default").create(&new, &cut).await.unwrap();
+        let (_store, woken) = watch_snapshots(client.clone(), all.clone());
+        let mut woken = std::pin::pin!(woken);
+        assert_eq!(timeout(DEADLINE, woken.next()).await.unwrap(), nightly);
+
+        let snapshot = json!({"name": "nightly-data", "namespace": "default"});
+        let spec = json!({"volumeSnapshotRef": snapshot, "deletionPolicy": "Delete", "driver": "d",
+            "source": {"volumeHandle": "v"}});
+        let content = json!({"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotContent",
+            "metadata": {"name": "content"}, "spec": spec});
+        let resource = kube::api::ApiResource::erase::<VolumeSnapshotContent>(&());
+        let contents: Api<kube::api::DynamicObject> = Api::all_with(client.clone(), &resource);
+        contents.create(&new, &serde_json::from_value(content).unwrap()).await.unwrap();
+        let mut woken = std::pin::pin!(triggers(client, all));
+        assert_eq!(timeout(DEADLINE, woken.next()).await.unwrap(), nightly);
+    }
+}

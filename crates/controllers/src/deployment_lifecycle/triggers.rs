@@ -97,3 +97,62 @@ fn known(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use kube::{api::PostParams, runtime::reflector};
+    use serde_json::{Value, json};
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::test_world::world;
+
+    const DEADLINE: Duration = Duration::from_secs(30);
+
+    async fn create<K>(client: &Client, object: Value)
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + Debug + serde::Serialize + serde::de::DeserializeOwned,
+    {
+        let api: Api<K> = Api::namespaced(client.clone(), "default");
+        api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn change_of_each_kind_wakes_the_lifecycle() {
+        let client = world("nothing-is-refused").await.client;
+        create::<k8s_openapi::api::core::v1::ServiceAccount>(&client, json!({"metadata": {"name": "default"}})).await;
+        let hook = json!({"execNewPod": {"containerName": "web", "command": ["migrate"]}});
+        let mut lifecycle = DeploymentLifecycle::new("web", serde_json::from_value(json!({"pre": hook})).unwrap());
+        lifecycle.metadata.namespace = Some("default".to_owned());
+        let (store, mut writer) = reflector::store();
+        writer.apply_watcher_event(&watcher::Event::Apply(Lenient(Ok(lifecycle))));
+        let mut woken = std::pin::pin!(triggers(&client, store));
+        let mut wakes = async || timeout(DEADLINE, woken.next()).await.expect("it is woken");
+
+        let labels = json!({"app": "web"});
+        let pod = json!({"containers": [{"name": "web", "image": "web"}]});
+        let spec = json!({"replicas": 0, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod}});
+        let owned = |name: &str, kind: &str, owner: &str| {
+            let owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": "u", "controller": true});
+            json!({"name": name, "labels": labels, "ownerReferences": [owner]})
+        };
+        let web = Some(ObjectRef::new("web").within("default"));
+        // Of a Deployment without a lifecycle nothing is told.
+        create::<Deployment>(&client, json!({"metadata": {"name": "other"}, "spec": spec})).await;
+        create::<Deployment>(&client, json!({"metadata": {"name": "web"}, "spec": spec})).await;
+        assert_eq!(wakes().await, web, "the Deployment");
+        let metadata = owned("other-1", "Deployment", "other");
+        create::<ReplicaSet>(&client, json!({"metadata": metadata, "spec": spec})).await;
+        create::<ReplicaSet>(&client, json!({"metadata": owned("web-1", "Deployment", "web"), "spec": spec})).await;
+        assert_eq!(wakes().await, web, "a ReplicaSet of it");
+        create::<Pod>(&client, json!({"metadata": owned("web-1-a", "ReplicaSet", "web-1"), "spec": pod})).await;
+        assert_eq!(wakes().await, web, "a pod of that");
+        let hook = json!({"name": "migrate", "labels": {HOOK_OF_LABEL: label_of("web")}});
+        create::<Pod>(&client, json!({"metadata": hook, "spec": pod})).await;
+        assert_eq!(wakes().await, web, "the pod of a hook");
+    }
+}

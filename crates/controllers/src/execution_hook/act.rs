@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::{
         refusals::Refusals,
-        test_world::{World, world},
+        test_world::{World, world, world_losing_lease},
     };
 
     /// A hook `hook` that is accepted, with its only pod `db-0`.
@@ -220,5 +220,37 @@ mod tests {
         assert!(told.try_recv().is_err(), "that is another one of its name");
         controller.gone(&ObjectRef::new(&name).within("default"));
         assert_eq!(told.try_recv().ok(), Some(ObjectRef::from_obj(&snapshot)));
+    }
+
+    #[tokio::test]
+    async fn lease_lost_at_one_effect_stops_the_next() {
+        let world = world_losing_lease("/executionhooks/hook").await;
+        let api = accepted(&world.client).await;
+        let controller = controller(world);
+        let object = api.get("hook").await.unwrap();
+        let effects = vec![Effect::AddFinalizer, Effect::WriteStatus(Box::default())];
+        assert!(matches!(act(&controller, &object, effects).await, Err(Error::LeaseLost)));
+        let after = api.get("hook").await.unwrap();
+        assert_eq!(after.finalizers(), [THAW_FINALIZER]);
+        assert_eq!(after.status, object.status);
+    }
+
+    #[tokio::test]
+    async fn lease_lost_among_many_children_stops_the_rest() {
+        let world = world_losing_lease("/podnotifications").await;
+        let api = accepted(&world.client).await;
+        let children: Api<PodNotification> = Api::namespaced(world.client.clone(), "default");
+        let controller = controller(world);
+        let child = |number: usize| {
+            let spec = serde_json::from_value(json!({"podName": "db-0", "notifier": "freeze"})).unwrap();
+            let mut child = PodNotification::new(&format!("child-{number}"), spec);
+            child.metadata.namespace = Some("default".to_owned());
+            Effect::CreateChild(Box::new(child))
+        };
+        let effects = (0..2 * AT_ONCE).map(child).collect();
+        let object = api.get("hook").await.unwrap();
+        assert!(matches!(act(&controller, &object, effects).await, Err(Error::LeaseLost)));
+        let made = children.list(&Default::default()).await.unwrap().items.len();
+        assert!((1..=AT_ONCE).contains(&made), "{made} were made");
     }
 }

@@ -63,3 +63,6 @@ impl Reconcile<Notification> for Controller {
         Ok(decision.again.map(|again| until(again, now)))
     }
 }
+
+#[cfg(test)]
+mod tests;

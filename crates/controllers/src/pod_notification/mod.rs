@@ -191,3 +191,6 @@ impl Reconcile<PodNotification> for Controller {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -162,6 +162,7 @@ mod tests {
     use crate::webhooks::test_asks::{ask, client};
     use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
     use kube::api::ObjectMeta;
+    use serde_json::{Value, json};
 
     /// Whether this user may exec in `db-0`.
     async fn review(access: &Access, ask: &Ask) -> AdmissionResponse {
@@ -238,6 +239,31 @@ mod tests {
         assert!(!refused.allowed);
         assert_eq!(refused.result.code, 500);
         assert!(refused.result.message.contains("cannot find out"), "{}", refused.result.message);
+    }
+
+    #[tokio::test]
+    async fn review_without_a_clear_yes_is_a_no() {
+        for status in [None, Some(json!({"allowed": false})), Some(json!({"allowed": true, "denied": true}))] {
+            let reviews = Api::all(answering(status.clone()));
+            let access = Access { reviews, own: "boathook".to_owned() };
+            let refused = review(&access, &writes("jane", &[])).await;
+            assert_eq!((refused.allowed, refused.result.code), (false, 403), "{status:?}");
+        }
+        let access =
+            Access { reviews: Api::all(answering(Some(json!({"allowed": true})))), own: "boathook".to_owned() };
+        assert!(review(&access, &writes("jane", &[])).await.allowed);
+    }
+
+    /// An API server that says this about every SubjectAccessReview.
+    fn answering(status: Option<Value>) -> Client {
+        let service = tower::service_fn(move |_: http::Request<kube::client::Body>| {
+            let review = json!({"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "spec": {},
+                "status": status});
+            async move {
+                http::Response::builder().status(201).body(kube::client::Body::from(review.to_string().into_bytes()))
+            }
+        });
+        Client::new(service, "default")
     }
 
     fn unreachable() -> Client {

@@ -100,8 +100,11 @@ mod tests {
             }
             assert_eq!(asked(kind, spec.clone()), expected, "{kind} {spec}");
         }
+        let action = json!({"podName": "db-0", "action": exec()});
         let undo = json!({"podName": "db-0", "notifier": "freeze", "undo": {"action": exec()}});
-        assert_eq!(asked("podnotifications", undo), [Right::Exec { pod: Some("db-0".to_owned()) }]);
+        for spec in [action, undo] {
+            assert_eq!(asked("podnotifications", spec), [Right::Exec { pod: Some("db-0".to_owned()) }]);
+        }
     }
 
     #[test]

@@ -170,7 +170,7 @@ mod tests {
     use std::convert::Infallible;
 
     use boathook_api::words::LIFECYCLE_REQUIRED;
-    use k8s_openapi::api::apps::v1::Deployment;
+    use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
     use kube::{
         api::{Patch, PatchParams, PostParams},
         client::Body,
@@ -237,5 +237,48 @@ mod tests {
             let patch: Value = serde_json::from_slice(&answer.patch.unwrap()).unwrap();
             assert_eq!(patch, json!([{"op": "add", "path": "/spec/replicas", "value": 3}]));
         }
+    }
+
+    #[tokio::test]
+    async fn replica_set_shrinks_only_for_the_version_that_is_rolled_out() {
+        let client = client().await;
+        let spec = |image: &str, replicas: i32| {
+            let labels = json!({"app": "web"});
+            let pod = json!({"containers": [{"name": "web", "image": image}]});
+            let template = json!({"metadata": {"labels": labels}, "spec": pod});
+            json!({"replicas": replicas, "selector": {"matchLabels": labels}, "template": template})
+        };
+        let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
+        let annotations = json!({LIFECYCLE: "managed"});
+        let metadata = json!({"name": "web", "annotations": annotations});
+        let web = serde_json::from_value(json!({"metadata": metadata, "spec": spec("web:2", 3)})).unwrap();
+        let uid = deployments.create(&PostParams::default(), &web).await.unwrap().uid();
+        let owner =
+            json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": uid, "controller": true});
+        let sets: Api<ReplicaSet> = Api::namespaced(client.clone(), "default");
+        let new = json!({"name": "web-2", "labels": {"app": "web", "pod-template-hash": "hash"},
+            "annotations": {LIFECYCLE: "managed", seen::REVISION: "2"}, "ownerReferences": [owner]});
+        let new = serde_json::from_value(json!({"metadata": new, "spec": spec("web:2", 0)})).unwrap();
+        sets.create(&PostParams::default(), &new).await.unwrap();
+        let old = json!({"name": "web-1", "labels": {"app": "web", GATE: "draining.2.hash"},
+            "annotations": annotations, "ownerReferences": [owner]});
+        let of_old = |replicas: i32| json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": old, "spec": spec("web:1", replicas)});
+        sets.create(&PostParams::default(), &serde_json::from_value(of_old(3)).unwrap()).await.unwrap();
+        let scale = |replicas: i32| json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "web-1"}, "spec": {"replicas": replicas}});
+        let gate = Gate::new(client);
+        let shrink = async || {
+            let mut scaled = ask("UPDATE", Some(scale(1)), Some(scale(3)));
+            scaled.name = "web-1".to_owned();
+            let updated = gate.review_replica_set(&ask("UPDATE", Some(of_old(1)), Some(of_old(3)))).await;
+            [updated, gate.review_scale(&scaled).await].map(|answer| {
+                assert!(answer.allowed && answer.warnings.is_none(), "{answer:?}");
+                answer.patch.map(|patch| serde_json::from_slice::<Value>(&patch).unwrap())
+            })
+        };
+        assert_eq!(shrink().await, [None, None], "it is let go for the version that is rolled out");
+        let image = Patch::Merge(json!({"spec": spec("web:3", 3)}));
+        deployments.patch("web", &PatchParams::default(), &image).await.unwrap();
+        let held = Some(json!([{"op": "add", "path": "/spec/replicas", "value": 3}]));
+        assert_eq!(shrink().await, [held.clone(), held], "another version is wanted by now");
     }
 }

@@ -1,9 +1,12 @@
 //! For tests: an API server, and what it asks.
 
+use std::sync::Arc;
+
 use boathook_apiserver::{
     access::{Tokens, User},
     api::Api as Server,
     server,
+    sessions::Sessions,
     store::Store,
 };
 use boathook_runtime::webhook::Ask;
@@ -13,14 +16,28 @@ use serde_json::{Value, json};
 
 /// A client of a cluster of its own, as the user `admin`.
 pub(super) async fn client() -> Client {
+    server::client(new_server().await, "admin", "test")
+}
+
+async fn new_server() -> Arc<Server> {
     let admin = User::authenticated("admin", &["system:masters"]);
     let tokens = Tokens::new(&[7; 32], [("admin".to_owned(), admin)]);
-    server::client(Server::new(Store::in_memory(), tokens).await.unwrap(), "admin", "test")
+    Server::new(Store::in_memory(), tokens).await.unwrap()
 }
 
 /// The same, with the kinds of Boathook.
 pub(crate) async fn client_with_kinds() -> Client {
-    let client = client().await;
+    with_kinds(client().await).await
+}
+
+/// The same, with containers that commands can be run in.
+pub(crate) async fn client_with_containers(containers: Arc<dyn Sessions>) -> Client {
+    let server = new_server().await;
+    server.set_sessions(containers);
+    with_kinds(server::client(server, "admin", "test")).await
+}
+
+async fn with_kinds(client: Client) -> Client {
     let crds = Api::<CustomResourceDefinition>::all(client.clone());
     for crd in boathook_api::crds::all() {
         crds.create(&PostParams::default(), &crd).await.unwrap();

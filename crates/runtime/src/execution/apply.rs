@@ -156,3 +156,25 @@ async fn write<T>(
 ) -> Result<T, ApplyError> {
     in_time(call).await.context(CallSnafu { what, name })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_version(version: &str) -> PodNotification {
+        let spec = serde_json::from_value(json!({"podName": "db-0", "notifier": "freeze"})).unwrap();
+        let mut object = PodNotification::new("one", spec);
+        object.metadata.uid = Some("u".to_owned());
+        object.metadata.resource_version = Some(version.to_owned());
+        object
+    }
+
+    #[test]
+    fn own_write_counts_until_the_watch_has_it() {
+        let latest = Latest::default();
+        latest.wrote(&of_version("10"));
+        assert_eq!(latest.of(&of_version("9")), of_version("10"));
+        assert_eq!(latest.of(&of_version("11")), of_version("11"));
+        assert_eq!(latest.of(&of_version("9")), of_version("9"), "it is forgotten");
+    }
+}

@@ -338,3 +338,6 @@ fn panicked() -> Ended {
         process_may_remain: true,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@ use tokio::sync::{Notify, mpsc};
 use super::*;
 use crate::test_cluster::{self, client_with_kinds, disturbed};
 
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Snafu)]
 #[snafu(display("{class:?}"))]
@@ -143,6 +143,19 @@ async fn what_fails_is_tried_again_and_what_asks_is_looked_at_again() {
     stage.create("b", "again").await;
     stage.expect("b", "one").await;
     stage.expect("b", "one").await;
+}
+
+#[tokio::test]
+async fn every_waiter_learns_that_the_store_is_complete() {
+    let client = client_with_kinds().await;
+    let (told, _looks) = mpsc::unbounded_channel();
+    let script = Script { told, hold: Arc::default(), tries: Mutex::default(), client: client.clone() };
+    let run = RunLoop::<PodNotification>::new(client, watcher::Config::default());
+    let waiters = [run.listed(), run.listed()].map(tokio::spawn);
+    let _running = tokio::spawn(run.run(Arc::new(script), future::pending()));
+    for waiter in waiters {
+        tokio::time::timeout(DEADLINE, waiter).await.expect("there is nothing to list").unwrap();
+    }
 }
 
 #[tokio::test]

@@ -12,4 +12,4 @@ mod web;
 
 pub use history::{History, hook_stage, is_hook, is_live, is_managed, template_of, version_of, version_of_pod};
 pub use story::{Moment, Now, Story, Thing};
-pub use web::{BROKEN, Web, template, web};
+pub use web::{BROKEN, Web, short_progress_deadline, template, web};

@@ -25,6 +25,7 @@ use super::{
 use crate::{
     Ctx,
     boathook::lifecycles::{condition_of, lifecycle, phase, rollout},
+    cluster::Choice,
     deployments::{DeploymentBuilder, deployment, is_rolled_out, revision},
     pods::{PodBuilder, is_ready, pod},
 };
@@ -34,6 +35,14 @@ pub const BROKEN: &str = "broken";
 
 /// What the pods run: nothing, until they are told to end.
 const IDLE: &str = "[ $VERSION != broken ] || exit 1; trap 'exit 0' TERM; sleep 2147483647 & wait";
+
+/// A progress deadline for scenarios that wait until it has passed. The pod of a hook starts before it.
+pub fn short_progress_deadline() -> Result<i32> {
+    Ok(match Choice::of_the_environment()? {
+        Choice::Embedded => 20,
+        Choice::Kubeconfig => 40,
+    })
+}
 
 /// A Deployment `web` of version v1.
 pub fn web(ctx: &Ctx) -> DeploymentBuilder {

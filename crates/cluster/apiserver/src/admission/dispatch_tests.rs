@@ -308,7 +308,7 @@ async fn a_slow_webhook_is_given_up_at_its_own_limit_or_the_requests() {
     let started = Instant::now();
     let long = validating(with(webhook(&server, "x"), json!({"timeoutSeconds": 30})));
     let status = created(soon, async |request| long.validate(request, None).await).await.unwrap_err();
-    assert!(started.elapsed() < Duration::from_secs(10));
+    assert!(started.elapsed() < Duration::from_secs(25), "it waited for the webhook's own 30 s");
     assert_eq!(status.code, 500);
 
     // With the policy to go on, there is no time left to go on in.

@@ -268,7 +268,7 @@ mod tests {
         let port = IntOrString::Int(port.into());
         let get = HTTPGetAction { port, path: Some("healthz".to_owned()), ..HTTPGetAction::default() };
         let spec = ContainerSpec::default();
-        let ask = || http_get(&get, &spec, "127.0.0.1", Duration::from_secs(5));
+        let ask = || http_get(&get, &spec, "127.0.0.1", Duration::from_secs(30));
         assert_eq!(ask().await, Outcome::Success);
         assert_eq!(ask().await, Outcome::Failure("HTTP probe failed with statuscode: 503".to_owned()));
     }

@@ -4,22 +4,20 @@
 //! process outlives the node, however the node ends.
 
 use std::fmt;
-use std::io::{PipeWriter, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
 use jiff::Timestamp;
-use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, PidfdFlags};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, BufReader};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::watch;
 
-use super::container_init::{self, namespaces};
-use super::plan::{Answer, ContainerSpec, Isolation, Plan, Process, RootFiles};
-use super::terminal;
+use super::launcher::{Launched, Launcher};
+use super::plan::{ContainerSpec, Isolation, Plan, Process, RootFiles};
+use super::streams;
+pub use super::streams::{Input, Output, Streams};
 pub use super::terminal::Terminal;
 pub use rustix::process::Signal;
 
@@ -48,29 +46,39 @@ pub struct Exit {
     pub at: Timestamp,
 }
 
-pub type Input = Box<dyn AsyncWrite + Send + Unpin>;
-pub type Output = Box<dyn AsyncRead + Send + Unpin>;
-
-/// The node's ends of a process's streams. With a terminal there is no stderr of its own.
-pub struct Streams {
-    pub stdin: Option<Input>,
-    pub stdout: Output,
-    pub stderr: Option<Output>,
-    pub terminal: Option<Terminal>,
-}
-
 /// A process and all that it started.
 pub struct Running {
     pub pid: u32,
     pub started: Timestamp,
     keeper: u32,
     pidfd: OwnedFd,
-    /// Closing it is what ends the process, by us or by our death.
-    life: Mutex<Option<PipeWriter>>,
+    /// Dropping it ends the process, and so does the death of the node.
+    life: Mutex<Option<OwnedWriteHalf>>,
     exit: watch::Receiver<Option<Exit>>,
 }
 
 impl Running {
+    async fn start(launcher: &Launcher, plan: &Plan, stdin: bool) -> Result<(Running, Streams), StartError> {
+        let (streams, stdio) = streams::open(plan, stdin)?;
+        let Launched { pid, keeper, life } = launcher.launch(plan, stdio).await?;
+        let (mut ending, life) = life.into_split();
+        let (tell, exit) = watch::channel(None);
+        tokio::spawn(async move {
+            // A keeper that was killed did not send the code. The kernel then killed the command.
+            let code = ending.read_i32().await.unwrap_or(KILLED);
+            tell.send_replace(Some(Exit { code, at: Timestamp::now() }));
+        });
+        let number = Pid::from_raw(pid.cast_signed());
+        let number = number.ok_or_else(|| StartError("the command has no process".to_owned()))?;
+        let pidfd = match rustix::process::pidfd_open(number, PidfdFlags::empty()) {
+            // It has ended already, and was waited for: any descriptor to which no signal can be sent will do.
+            Err(_) => OwnedFd::from(std::fs::File::open("/dev/null")?),
+            Ok(pidfd) => pidfd,
+        };
+        let life = Mutex::new(Some(life));
+        Ok((Running { pid, started: Timestamp::now(), keeper, pidfd, life, exit }, streams))
+    }
+
     pub async fn wait(&self) -> Exit {
         let mut exit = self.exit.clone();
         let ended = exit.wait_for(Option::is_some).await.map(|exit| *exit);
@@ -92,10 +100,14 @@ impl Running {
     }
 }
 
+/// The exit code of a process that SIGKILL ended.
+const KILLED: i32 = 137;
+
 /// A running container.
 pub struct Container {
     pub id: String,
     pub running: Arc<Running>,
+    launcher: Arc<Launcher>,
     isolation: Isolation,
     base: PathBuf,
     root: RootFiles,
@@ -104,6 +116,7 @@ pub struct Container {
 
 /// What runs containers on this machine, as far apart from it as it permits.
 pub struct Runtime {
+    launcher: Arc<Launcher>,
     isolation: Isolation,
     dir: PathBuf,
 }
@@ -133,7 +146,7 @@ impl Runtime {
     pub fn with_isolation(dir: &Path, isolation: Isolation) -> std::io::Result<Runtime> {
         std::fs::create_dir_all(dir.join("base"))?;
         std::fs::create_dir_all(dir.join("plain"))?;
-        Ok(Runtime { isolation, dir: dir.to_owned() })
+        Ok(Runtime { launcher: Arc::default(), isolation, dir: dir.to_owned() })
     }
 
     pub fn isolation(&self) -> Isolation {
@@ -171,8 +184,9 @@ impl Runtime {
         };
         let (root, process) = (spec.root.clone(), spec.process.clone());
         let plan = Plan::Start { isolation: self.isolation, container: spec, base: base.clone() };
-        let (running, streams) = launch(&plan, stdin).await?;
-        let container = Container { id, running: Arc::new(running), isolation: self.isolation, base, root, process };
+        let (running, streams) = Running::start(&self.launcher, &plan, stdin).await?;
+        let (running, launcher) = (Arc::new(running), self.launcher.clone());
+        let container = Container { id, running, launcher, isolation: self.isolation, base, root, process };
         Ok((container, streams))
     }
 }
@@ -191,7 +205,8 @@ impl Container {
         }
         let (isolation, base, root) = (self.isolation, self.base.clone(), self.root.clone());
         let (target, keeper) = (self.running.pid, self.running.keeper);
-        let (running, streams) = launch(&Plan::Exec { isolation, process, root, keeper, target, base }, stdin).await?;
+        let plan = Plan::Exec { isolation, process, root, keeper, target, base };
+        let (running, streams) = Running::start(&self.launcher, &plan, stdin).await?;
         let running = Arc::new(running);
         // A command lives on when its caller has gone, as on any node.
         let held = running.clone();
@@ -235,82 +250,4 @@ pub fn new_id() -> String {
     let mut bytes = [0_u8; 32];
     ring::rand::SystemRandom::new().fill(&mut bytes).expect("the system gives random bytes");
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-async fn launch(plan: &Plan, stdin: bool) -> Result<(Running, Streams), StartError> {
-    let mut plan_file =
-        std::fs::File::from(rustix::fs::memfd_create("plan", MemfdFlags::CLOEXEC).map_err(std::io::Error::from)?);
-    plan_file.write_all(&serde_json::to_vec(plan).map_err(std::io::Error::from)?)?;
-    let (answers, to_answer) = std::io::pipe()?;
-    let (node_lives, life) = std::io::pipe()?;
-
-    let mut command = std::process::Command::new("/proc/self/exe");
-    let inherited: Vec<OwnedFd> = vec![plan_file.into(), to_answer.into(), node_lives.into()];
-    command.args([container_init::SUBCOMMAND, "keep"]);
-    command.args(inherited.iter().map(|fd| fd.as_raw_fd().to_string()));
-    let terminal = if plan.process().terminal {
-        let within = match plan {
-            Plan::Exec { isolation: Isolation::Root | Isolation::Rootless, target, .. } => Some(*target),
-            Plan::Exec { .. } | Plan::Start { .. } => None,
-        };
-        let (terminal, screen, keyboard, end) = terminal::open(within)?;
-        command.stdin(end.try_clone()?).stdout(end.try_clone()?).stderr(end);
-        Some((terminal, screen, keyboard))
-    } else {
-        command.stdin(if stdin { Stdio::piped() } else { Stdio::null() }).stdout(Stdio::piped()).stderr(Stdio::piped());
-        None
-    };
-    namespaces::inherit(&mut command, inherited);
-    let mut command = tokio::process::Command::from(command);
-    let mut child = command.spawn()?;
-    drop(command);
-    let keeper = child.id().unwrap_or_default();
-    let streams = match terminal {
-        Some((terminal, screen, keyboard)) => Streams {
-            stdin: stdin.then(|| Box::new(keyboard) as Input),
-            stdout: Box::new(screen),
-            stderr: None,
-            terminal: Some(terminal),
-        },
-        None => Streams {
-            stdin: child.stdin.take().map(|stdin| Box::new(stdin) as Input),
-            stdout: Box::new(child.stdout.take().expect("it was piped")),
-            stderr: child.stderr.take().map(|stderr| Box::new(stderr) as Output),
-            terminal: None,
-        },
-    };
-    let (tell, exit) = watch::channel(None);
-    tokio::spawn(async move {
-        let status = child.wait().await;
-        let code = status.ok().and_then(|status| status.code().or(status.signal().map(|signal| 128 + signal)));
-        tell.send_replace(Some(Exit { code: code.unwrap_or(255), at: Timestamp::now() }));
-    });
-    let pid = started(answers.into()).await?;
-    let number = Pid::from_raw(pid.cast_signed()).ok_or_else(|| StartError("the command has no process".to_owned()))?;
-    let pidfd = rustix::process::pidfd_open(number, PidfdFlags::empty()).map_err(std::io::Error::from);
-    let pidfd = match pidfd {
-        // It has ended already, and was waited for: any descriptor to which no signal can be sent will do.
-        Err(_) => OwnedFd::from(std::fs::File::open("/dev/null")?),
-        Ok(pidfd) => pidfd,
-    };
-    let life = Mutex::new(Some(life));
-    Ok((Running { pid, started: Timestamp::now(), keeper, pidfd, life, exit }, streams))
-}
-
-/// Reads answers to their end: the command's process, or why there is none.
-async fn started(answers: OwnedFd) -> Result<u32, StartError> {
-    let answers = tokio::net::unix::pipe::Receiver::from_owned_fd(answers)?;
-    let mut lines = BufReader::new(answers).lines();
-    let (mut started, mut failed) = (None, None);
-    // Two processes answer: in any order.
-    while let Some(line) = lines.next_line().await? {
-        match serde_json::from_str(&line).map_err(std::io::Error::from)? {
-            Answer::Pid(pid) => started = Some(pid),
-            Answer::Error(error) => failed = Some(StartError(error)),
-        }
-    }
-    match failed {
-        Some(error) => Err(error),
-        None => started.ok_or_else(|| StartError("container-init ended without an answer".to_owned())),
-    }
 }

@@ -3,9 +3,11 @@
 //! An archive is what `docker save` or an OCI tool writes to a tar file. Each image is a directory named by the
 //! digest of its configuration; `names.json` says which name means which. There is no registry.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod layer;
+
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek};
+use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +18,8 @@ use super::plan::RootFiles;
 pub const HOST: &str = "host";
 const NAMES: &str = "names.json";
 const CONFIG: &str = "config.json";
+/// Far more than a manifest or a configuration has.
+const LARGEST_TEXT: u64 = 16 << 20;
 
 #[derive(Debug)]
 pub struct ImageError(String);
@@ -133,25 +137,26 @@ impl Images {
     }
 
     fn load_through(&self, archive: &Path, unpacked: &Path) -> Result<Vec<String>, ImageError> {
-        tar::Archive::new(BufReader::new(File::open(archive)?))
-            .unpack(unpacked.join("archive"))
+        let files = unpacked.join("archive");
+        std::fs::create_dir_all(&files)?;
+        layer::apply(File::open(archive)?, &files)
             .map_err(|error| ImageError(format!("{} is not an image archive: {error}", archive.display())))?;
-        let archive = unpacked.join("archive");
-        let manifests = match std::fs::read(archive.join("manifest.json")) {
+        let archive = files;
+        let manifests = match read(&archive, Path::new("manifest.json")) {
             Ok(manifest) => serde_json::from_slice(&manifest)?,
             Err(_) => oci_manifests(&archive)?,
         };
         let mut loaded = Vec::new();
         for manifest in manifests {
             let DockerManifest { config, repo_tags, layers } = manifest;
-            let config = std::fs::read(archive.join(inside(&config)?))?;
+            let config = read(&archive, &config)?;
             let digest = hex(ring::digest::digest(&ring::digest::SHA256, &config).as_ref());
             let dir = self.dir.join(&digest);
             if !dir.exists() {
                 let new = unpacked.join("image");
                 std::fs::create_dir_all(new.join("root"))?;
                 for layer in &layers {
-                    apply_layer(File::open(archive.join(inside(layer)?))?, &new.join("root"))?;
+                    layer::apply(open(&archive, layer)?, &new.join("root"))?;
                 }
                 let config: serde_json::Value = serde_json::from_slice(&config)?;
                 let config: ImageConfig = serde_json::from_value(config["config"].clone())?;
@@ -173,17 +178,33 @@ impl Images {
 }
 
 fn oci_manifests(archive: &Path) -> Result<Vec<DockerManifest>, ImageError> {
-    let index = std::fs::read(archive.join("index.json"))
+    let index = read(archive, Path::new("index.json"))
         .map_err(|_| ImageError("the archive has neither manifest.json nor index.json".to_owned()))?;
     let index: OciIndex = serde_json::from_slice(&index)?;
     let read = |entry: OciDescriptor| {
-        let manifest: OciManifest = serde_json::from_slice(&std::fs::read(archive.join(inside(&entry.path())?))?)?;
+        let manifest: OciManifest = serde_json::from_slice(&read(archive, &entry.path())?)?;
         let names = ["io.containerd.image.name", "org.opencontainers.image.ref.name"];
         let name = names.iter().find_map(|key| entry.annotations.get(*key));
         let layers = manifest.layers.iter().map(OciDescriptor::path).collect();
         Ok(DockerManifest { config: manifest.config.path(), repo_tags: name.map(|name| vec![name.clone()]), layers })
     };
     index.manifests.into_iter().map(read).collect()
+}
+
+/// A file of the unpacked archive. A link leads to another file of the archive, never out of it.
+fn open(archive: &Path, path: &Path) -> Result<File, ImageError> {
+    let file = layer::resolve(archive, inside(path)?)?;
+    if !file.is_file() {
+        return Err(ImageError(format!("the archive has no file {path:?}")));
+    }
+    Ok(File::open(file)?)
+}
+
+/// The same, of a file that is a JSON text.
+fn read(archive: &Path, path: &Path) -> Result<Vec<u8>, ImageError> {
+    let mut text = Vec::new();
+    open(archive, path)?.take(LARGEST_TEXT).read_to_end(&mut text)?;
+    Ok(text)
 }
 
 /// A path of the archive that stays within it.
@@ -205,63 +226,6 @@ pub fn full_name(name: &str) -> String {
     };
     let tagged = rest.contains('@') || rest.rsplit('/').next().is_some_and(|last| last.contains(':'));
     if tagged { format!("{registry}/{rest}") } else { format!("{registry}/{rest}:latest") }
-}
-
-/// Lays one layer over what is there: its files replace others, its whiteouts remove them.
-fn apply_layer(mut layer: File, root: &Path) -> Result<(), ImageError> {
-    let mut magic = [0; 4];
-    let read = layer.read(&mut magic)?;
-    layer.rewind()?;
-    let layer = BufReader::new(layer);
-    let stream: Box<dyn Read> = match &magic[..read] {
-        [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(layer)),
-        [0x28, 0xb5, 0x2f, 0xfd] => {
-            return Err(ImageError("a layer is compressed with zstd: save the image with gzip layers".to_owned()));
-        }
-        _ => Box::new(layer),
-    };
-    let mut archive = tar::Archive::new(stream);
-    archive.set_preserve_permissions(true);
-    archive.set_preserve_ownerships(rustix::process::geteuid().is_root());
-    let mut written = BTreeSet::new();
-    for entry in archive.entries()? {
-        let mut entry = entry?;
-        let path = entry.path()?.components().filter(|part| *part != Component::CurDir).collect::<PathBuf>();
-        inside(&path)?;
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let parent = root.join(path.parent().unwrap_or(Path::new("")));
-        if name == ".wh..wh..opq" {
-            for old in std::fs::read_dir(&parent).into_iter().flatten().flatten() {
-                if !written.contains(&old.path()) {
-                    remove(&old.path())?;
-                }
-            }
-        } else if let Some(gone) = name.strip_prefix(".wh.") {
-            remove(&parent.join(gone))?;
-        } else if !name.is_empty() && !entry.header().entry_type().is_character_special() {
-            let target = root.join(&path);
-            let both_directories = entry.header().entry_type().is_dir() && target.is_dir() && !target.is_symlink();
-            if !both_directories {
-                remove(&target)?;
-            }
-            let mut parents = target.ancestors().skip(1).take_while(|path| *path != root);
-            if let Some(file) = parents.find(|path| path.symlink_metadata().is_ok_and(|found| found.is_file())) {
-                remove(file)?;
-            }
-            entry.unpack_in(root)?;
-            written.extend(target.ancestors().take_while(|path| *path != root).map(Path::to_owned));
-        }
-    }
-    Ok(())
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    let removed = match path.symlink_metadata() {
-        Ok(metadata) if metadata.is_dir() => std::fs::remove_dir_all(path),
-        Ok(_) => std::fs::remove_file(path),
-        Err(_) => Ok(()),
-    };
-    removed.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 #[cfg(test)]

@@ -2,7 +2,10 @@
 
 pub mod container;
 pub mod container_init;
+mod handover;
 pub mod image;
+mod launcher;
 pub mod log;
 pub mod plan;
+mod streams;
 mod terminal;

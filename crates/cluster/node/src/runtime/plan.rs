@@ -1,7 +1,6 @@
 //! What the node tells `container-init`, and what that answers: one JSON text each way.
 //!
-//! The plan travels in a memory file, which both stages of `container-init` read; answers are lines on a pipe that
-//! closes when the command runs.
+//! The plan travels in a memory file; answers are lines on a pipe that closes when the command runs.
 
 use std::path::PathBuf;
 
@@ -103,6 +102,8 @@ impl Plan {
 /// A line from `container-init`. The end of the stream without an `Error` means: the command runs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
+    /// The first answer: the process that keeps the command.
+    Keeper(u32),
     /// The command's process, as this machine numbers it.
     Pid(u32),
     /// It could not be started.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::webhooks::test_asks::{ask_about, client_with_kinds};
 
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 struct World {
     client: Client,
@@ -90,7 +90,7 @@ async fn it_is_let_in_when_its_application_is_frozen() {
     let of = (source.volume_snapshot_name, source.volume_snapshot_uid, source.persistent_volume_claim_name);
     assert_eq!(of, (Some("nightly".to_owned()), Some("u-1".to_owned()), Some("data".to_owned())));
     assert!(execution_hook_infos[0].pod_selector.is_some());
-    assert!((17..=19).contains(&freeze_timeout_seconds.unwrap()), "{freeze_timeout_seconds:?} of 20 s");
+    assert!((30..=59).contains(&freeze_timeout_seconds.unwrap()), "{freeze_timeout_seconds:?} of {DEADLINE:?}");
 }
 
 #[tokio::test]
@@ -110,7 +110,8 @@ async fn why_it_cannot_be_frozen_is_told_at_once_and_stays_to_be_read() {
 async fn what_takes_too_long_or_is_waited_for_by_nobody_is_withdrawn() {
     let world = World::new().await;
     let ask = labelled("late");
-    let answer = world.door.review(&ask, Instant::now() + MARGIN + Duration::from_millis(2100)).await;
+    // Three seconds more than the template may take: that is looked at before the freeze begins.
+    let answer = world.door.review(&ask, Instant::now() + MARGIN + Duration::from_millis(4100)).await;
     assert_eq!((answer.allowed, answer.result.code), (false, 403));
     assert!(answer.result.message.contains("not frozen in the time"), "{}", answer.result.message);
     world.intent(&ask, |intent| intent.is_none()).await;

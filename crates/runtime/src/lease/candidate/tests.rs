@@ -173,9 +173,9 @@ async fn it_runs_until_it_is_told_to_stop_and_then_gives_the_lease_back() {
     let running = tokio::spawn(candidate.run(async {
         let _ = stopped.await;
     }));
-    tokio::time::timeout(Duration::from_secs(10), lease.led()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(60), lease.led()).await.unwrap();
     stop.send(()).unwrap();
-    tokio::time::timeout(Duration::from_secs(10), running).await.unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(60), running).await.unwrap().unwrap();
     assert_eq!(lease.leadership(), Some(Leadership::ThawOnly));
     assert_eq!(holder(&Api::<Record>::namespaced(client, "default").get(NAME).await.unwrap()), None);
 }

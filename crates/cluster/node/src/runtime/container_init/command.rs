@@ -14,7 +14,8 @@ use rustix::process::{Gid, Uid};
 use rustix::thread::UnshareFlags;
 
 use super::super::plan::{Isolation, Plan, Process, RootFiles};
-use super::{map_one_user, namespaces};
+use super::keeper::map_one_user;
+use super::namespaces;
 
 pub(super) fn become_user(process: &Process, isolation: Isolation) -> io::Result<()> {
     rustix::process::umask(Mode::from_raw_mode(0o022));

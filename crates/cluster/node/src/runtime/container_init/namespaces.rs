@@ -1,15 +1,13 @@
-//! Entering namespaces and handing file descriptors to a child: the only unsafe code of the crate.
+//! Namespaces, forks and signals: the only unsafe code of the crate.
 //!
-//! Both are unsafe for what they do to a process with several threads. `container-init` has one thread: it runs
-//! before anything else in `main`.
+//! These calls are unsafe for what they do to a process with several threads. `container-init` has one thread: it
+//! runs before anything else in `main`.
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::os::fd::AsFd;
 
-use rustix::io::FdFlags;
+use rustix::process::Pid;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 /// Moves this process (for pids: its later children) into new namespaces.
@@ -24,27 +22,36 @@ pub(super) fn enter(pid: u32, name: &str, kind: LinkNameSpaceType) -> io::Result
     rustix::thread::move_into_link_name_space(namespace.as_fd(), Some(kind)).map_err(io::Error::from)
 }
 
-/// Lets a command's process inherit these descriptors, under their numbers. They stay open as long as the command
-/// value lives.
-pub(crate) fn inherit(command: &mut Command, fds: Vec<OwnedFd>) {
-    let share = move || {
-        for fd in &fds {
-            rustix::io::fcntl_setfd(fd.as_fd(), FdFlags::empty())?;
-        }
-        Ok(())
-    };
-    // SAFETY: between fork and exec the closure makes system calls only; it neither allocates nor locks.
-    unsafe { command.pre_exec(share) };
+/// Returns the child's pid to the parent, `None` to the child.
+pub(super) fn fork() -> io::Result<Option<Pid>> {
+    // SAFETY: no other thread of this process could hold a lock that the child needs.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        pid => Ok(Pid::from_raw(pid)),
+    }
 }
 
-/// A descriptor that was inherited under a number. It is never closed by this value's owner twice: each number is
-/// taken once.
-pub(super) fn inherited(number: RawFd) -> Option<OwnedFd> {
-    if number <= 2 {
-        return None;
+/// Lets the kernel reap children: the parent does not wait for them.
+pub(super) fn ignore_children() {
+    // SAFETY: no handler runs.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+}
+
+/// Undoes `ignore_children`, which is inherited.
+pub(super) fn wait_for_children() {
+    // SAFETY: no handler runs.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}
+
+/// Gives every signal its default effect. A process inherits ignored ones, such as SIGHUP under `nohup`.
+pub(super) fn reset_signals() {
+    // The kernel's `sigaction` and its set of signals: all zero is the default effect, without flags.
+    let (default, size_of_set) = ([0_u64; 4], size_of::<u64>());
+    for signal in 1..=libc::SIGRTMAX() {
+        // SAFETY: no handler runs, and the kernel reads no more than `default`. The call fails for KILL and STOP, which
+        // cannot be ignored. It is made directly because the C library refuses two signals that it uses itself.
+        unsafe {
+            libc::syscall(libc::SYS_rt_sigaction, signal, &raw const default, std::ptr::null::<u64>(), size_of_set)
+        };
     }
-    // SAFETY: the borrow only asks whether the number is open.
-    let open = rustix::io::fcntl_getfd(unsafe { BorrowedFd::borrow_raw(number) }).is_ok();
-    // SAFETY: the parent opened it for this process, which takes it once, at its start.
-    open.then(|| unsafe { OwnedFd::from_raw_fd(number) })
 }

@@ -1,0 +1,279 @@
+//! A PodNotification, look by look, with a container in this process: which commands run there, and which never do.
+
+use std::time::Duration;
+
+use boathook_api::{
+    pod_notification::{Claim, ErrorType, PodNotificationStatus, State},
+    words::condition,
+};
+use boathook_decide::pod_notification::Effect;
+use http::{Method, Request};
+use jiff::SignedDuration;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::MicroTime};
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+    client::Body,
+};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use tower::service_fn;
+
+use super::*;
+use crate::{
+    test_container::{Container, FREEZE, cluster_with_pod},
+    test_world::{World, world_losing_lease_of, world_of},
+};
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A PodNotification `one` for the pod `db-0`, whose author declared `freeze` and `thaw`.
+struct Stage {
+    container: Arc<Container>,
+    controller: Controller,
+    api: Api<PodNotification>,
+    /// Objects that the controller wants to look at again.
+    again: mpsc::UnboundedReceiver<ObjectRef<PodNotification>>,
+    /// ExecutionHooks that the controller wakes.
+    hooks: mpsc::UnboundedReceiver<ObjectRef<ExecutionHook>>,
+}
+
+fn read<K: serde::de::DeserializeOwned>(object: Value) -> K {
+    serde_json::from_value(object).unwrap()
+}
+
+/// With an undo after this many seconds, if any.
+fn freeze(undo_after: Option<i32>) -> Value {
+    let mut spec = json!({"podName": "db-0", "notifier": "freeze"});
+    if let Some(seconds) = undo_after {
+        spec["undo"] = json!({"notifier": "thaw", "afterSeconds": seconds});
+    }
+    spec
+}
+
+impl Stage {
+    async fn new(spec: Value) -> Self {
+        let (client, container) = cluster_with_pod().await;
+        Self::of(world_of(client.clone(), client.clone()).await, client, container, spec).await
+    }
+
+    async fn of(world: World, client: Client, container: Arc<Container>, spec: Value) -> Self {
+        let api: Api<PodNotification> = Api::namespaced(client, "default");
+        api.create(&PostParams::default(), &PodNotification::new("one", read(spec))).await.unwrap();
+        let (look_again, again) = mpsc::unbounded_channel();
+        let (tell, hooks) = mpsc::unbounded_channel();
+        let World { client, lease, reporter } = world;
+        let surroundings = Surroundings {
+            client,
+            identity: "me".to_owned(),
+            lease,
+            reporter,
+            metrics: Arc::default(),
+            look_again,
+            parents: mpsc::unbounded_channel().0,
+            hooks: tell,
+        };
+        let limits = Limits { per_node: 9, per_namespace: 9 };
+        let options = Options { executor: Executor::Api, enabled: true, limits };
+        Self { container, controller: Controller::new(options, surroundings), api, again, hooks }
+    }
+
+    async fn object(&self) -> PodNotification {
+        self.api.get("one").await.unwrap()
+    }
+
+    async fn status(&self) -> PodNotificationStatus {
+        self.object().await.status.unwrap_or_default()
+    }
+
+    async fn look(&self) -> Result<Option<Duration>, Error> {
+        self.controller.reconcile(Arc::new(self.object().await)).await
+    }
+
+    /// Waits until the controller wants to look again.
+    async fn ended(&mut self) {
+        timeout(DEADLINE, self.again.recv()).await.expect("something ends").unwrap();
+    }
+
+    async fn begun(&self, commands: &[&str]) {
+        timeout(DEADLINE, self.container.begun(commands.len())).await.expect("the command begins");
+        assert_eq!(self.container.commands(), commands);
+    }
+
+    async fn is_undone(&self) -> bool {
+        let conditions = self.status().await.conditions;
+        conditions.iter().any(|one| one.type_ == condition::UNDONE && one.status == "True")
+    }
+
+    async fn patch(&self, patch: Value) {
+        self.api.patch("one", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+}
+
+/// A client that writes this patch of `one` just before its status is replaced.
+fn overtaken(real: Client, of_status: bool, patch: Value) -> Client {
+    let asked = move |request: Request<Body>| {
+        let (real, patch) = (real.clone(), patch.clone());
+        async move {
+            if request.method() == Method::PUT && request.uri().path().ends_with("/one/status") {
+                let api: Api<PodNotification> = Api::namespaced(real.clone(), "default");
+                let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+                match of_status {
+                    true => api.patch_status("one", &params, &patch).await.unwrap(),
+                    false => api.patch("one", &params, &patch).await.unwrap(),
+                };
+            }
+            real.send(request).await
+        }
+    };
+    Client::new(service_fn(asked), "default")
+}
+
+#[tokio::test]
+async fn handler_runs_once_and_is_undone_when_asked() {
+    let mut stage = Stage::new(freeze(Some(3600))).await;
+    stage.look().await.unwrap();
+    stage.begun(&[FREEZE]).await;
+    let claim = stage.status().await.claim.expect("the claim is written before the start");
+    assert_eq!(claim.holder, "me");
+    stage.look().await.unwrap();
+    stage.container.end_freeze();
+    stage.ended().await;
+    stage.look().await.unwrap();
+    assert_eq!(stage.status().await.state, State::Succeeded);
+    stage.begun(&[FREEZE]).await;
+    assert!(!stage.is_undone().await);
+
+    stage.patch(json!({"spec": {"undoRequested": true}})).await;
+    stage.look().await.unwrap();
+    stage.ended().await;
+    stage.look().await.unwrap();
+    stage.begun(&[FREEZE, "thaw"]).await;
+    assert!(stage.is_undone().await);
+}
+
+#[tokio::test]
+async fn process_that_loses_the_claim_runs_nothing() {
+    let (client, container) = cluster_with_pod().await;
+    let theirs = Claim { holder: "another".to_owned(), time: MicroTime("2026-01-01T00:00:00Z".parse().unwrap()) };
+    let overtaken = overtaken(client.clone(), true, json!({"status": {"claim": theirs}}));
+    let world = world_of(client.clone(), overtaken).await;
+    let stage = Stage::of(world, client, container, freeze(None)).await;
+    let error = stage.look().await.unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Conflict);
+    assert_eq!(stage.status().await.claim, Some(theirs));
+    assert_eq!(stage.controller.runs.progress(&stage.object().await.uid().unwrap()), Default::default());
+    assert_eq!(stage.container.commands(), [""; 0]);
+}
+
+#[tokio::test]
+async fn revocation_before_the_claim_is_written_runs_nothing() {
+    let (client, container) = cluster_with_pod().await;
+    let overtaken = overtaken(client.clone(), false, json!({"spec": {"undoRequested": true}}));
+    let world = world_of(client.clone(), overtaken).await;
+    let stage = Stage::of(world, client, container, freeze(Some(3600))).await;
+    assert_eq!(stage.look().await.unwrap_err().class(), ErrorClass::Conflict);
+    stage.look().await.unwrap();
+    let status = stage.status().await;
+    assert_eq!((status.claim, status.error.unwrap().kind), (None, ErrorType::Revoked));
+    assert_eq!(stage.container.commands(), [""; 0]);
+}
+
+#[tokio::test]
+async fn lease_lost_with_the_claim_runs_nothing() {
+    let (client, container) = cluster_with_pod().await;
+    let world = world_losing_lease_of(client.clone(), "/one/status").await;
+    let stage = Stage::of(world, client, container, freeze(None)).await;
+    assert!(matches!(stage.look().await, Err(Error::LeaseLost)));
+    let object = stage.object().await;
+    assert!(object.status.unwrap().claim.is_some(), "it was lost after the write");
+    assert_eq!(stage.controller.runs.progress(&object.metadata.uid.unwrap()), Default::default());
+    assert_eq!(stage.container.commands(), [""; 0]);
+}
+
+#[tokio::test]
+async fn claim_later_than_the_expiry_runs_nothing() {
+    let stage = Stage::new(freeze(Some(60))).await;
+    let mut object = stage.object().await;
+    let claim = Claim { holder: "me".to_owned(), time: MicroTime(Timestamp::now() - SignedDuration::from_secs(61)) };
+    let status = PodNotificationStatus { claim: Some(claim), ..PodNotificationStatus::default() };
+    let effects = vec![Effect::WriteStatus(Box::new(status)), Effect::Start(vec![])];
+    let late = act::act(&stage.controller, &mut object, effects, &mut None).await;
+    assert!(matches!(late, Err(Error::TooLate)), "{late:?}");
+    assert_eq!(stage.controller.runs.progress(&object.uid().unwrap()), Default::default());
+}
+
+#[tokio::test]
+async fn expired_handler_is_undone_while_it_runs() {
+    let stage = Stage::new(freeze(Some(60))).await;
+    stage.look().await.unwrap();
+    stage.begun(&[FREEZE]).await;
+    let claim = Claim { holder: "me".to_owned(), time: MicroTime(Timestamp::now() - SignedDuration::from_secs(61)) };
+    let patch = Patch::Merge(json!({"status": {"claim": claim}}));
+    stage.api.patch_status("one", &PatchParams::default(), &patch).await.unwrap();
+    stage.look().await.unwrap();
+    stage.begun(&[FREEZE, "thaw"]).await;
+}
+
+#[tokio::test]
+async fn handler_of_a_dead_process_is_undone_and_not_repeated() {
+    let mut stage = Stage::new(freeze(Some(3600))).await;
+    let pods: Api<Pod> = Api::namespaced(stage.controller.client.clone(), "default");
+    let thaw = json!({"action": {"exec": {"command": ["thaw"]}, "timeoutSeconds": 60}});
+    let status = json!({"podUID": pods.get("db-0").await.unwrap().uid(), "nodeName": "node", "executor": "api",
+        "claim": {"holder": "dead", "time": MicroTime(Timestamp::now())}, "containers": [{"name": "main", "undo": thaw}]});
+    let patch = Patch::Merge(json!({"status": status}));
+    stage.api.patch_status("one", &PatchParams::default(), &patch).await.unwrap();
+    stage.look().await.unwrap();
+    assert_eq!(stage.status().await.error.unwrap().kind, ErrorType::OutcomeUnknown);
+    stage.ended().await;
+    stage.look().await.unwrap();
+    assert!(stage.is_undone().await);
+    stage.begun(&["thaw"]).await;
+}
+
+#[tokio::test]
+async fn handler_that_returns_after_its_object_was_removed_is_undone() {
+    let mut stage = Stage::new(freeze(Some(3600))).await;
+    stage.look().await.unwrap();
+    stage.begun(&[FREEZE]).await;
+    stage.patch(json!({"metadata": {"finalizers": null}})).await;
+    stage.api.delete("one", &DeleteParams::default()).await.unwrap();
+    let removed = ObjectRef::new("one").within("default");
+    stage.controller.gone(&removed);
+    stage.container.end_freeze();
+    stage.ended().await;
+    stage.controller.gone(&removed);
+    stage.begun(&[FREEZE, "thaw"]).await;
+}
+
+#[tokio::test]
+async fn command_whose_author_was_not_checked_is_refused() {
+    let action = json!({"exec": {"command": ["rm"]}});
+    let stage = Stage::new(json!({"podName": "db-0", "action": action})).await;
+    stage.look().await.unwrap();
+    let error = stage.status().await.error.unwrap();
+    assert_eq!(error.kind, ErrorType::Forbidden, "{}", error.message);
+    assert_eq!(stage.container.commands(), [""; 0]);
+}
+
+#[tokio::test]
+async fn closed_controller_starts_nothing() {
+    let stage = Stage::new(freeze(None)).await;
+    stage.controller.close();
+    stage.look().await.unwrap();
+    assert_eq!(stage.status().await.claim, None);
+    assert_eq!(stage.container.commands(), [""; 0]);
+}
+
+#[tokio::test]
+async fn child_of_a_removed_hook_wakes_it_and_runs_nothing() {
+    let mut stage = Stage::new(freeze(Some(3600))).await;
+    let owner = json!({"apiVersion": "boathook.dev/v1alpha1", "kind": "ExecutionHook", "name": "hook", "uid": "u",
+        "controller": true});
+    stage.patch(json!({"metadata": {"ownerReferences": [owner]}})).await;
+    stage.look().await.unwrap();
+    assert_eq!(stage.hooks.try_recv().ok(), Some(ObjectRef::new("hook").within("default")));
+    assert_eq!(stage.status().await.error.unwrap().kind, ErrorType::Revoked);
+    assert_eq!(stage.container.commands(), [""; 0]);
+}

@@ -1,0 +1,104 @@
+use std::time::Duration;
+
+use boathook_actions::ApiServer;
+use http::{Request, Response};
+use kube::{Client, client::Body};
+use serde_json::json;
+use tokio::{sync::Semaphore, time::timeout};
+
+use super::*;
+
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Runs through an API server without pods, which answers when told to and counts what it is asked.
+struct Stage {
+    runs: Runs,
+    ended: mpsc::UnboundedReceiver<ObjectRef<PodNotification>>,
+    asked: watch::Receiver<usize>,
+    answers: Arc<Semaphore>,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let (count, asked) = watch::channel(0);
+        let answers = Arc::new(Semaphore::new(0));
+        let gate = Arc::clone(&answers);
+        let service = tower::service_fn(move |_: Request<Body>| {
+            count.send_modify(|count| *count += 1);
+            let gate = Arc::clone(&gate);
+            async move {
+                gate.acquire().await.expect("it is never closed").forget();
+                let status = json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404});
+                Response::builder().status(404).body(Body::from(status.to_string().into_bytes()))
+            }
+        });
+        let (tell, ended) = mpsc::unbounded_channel();
+        let place = Place::Api(ApiServer::new(Client::new(service, "default")));
+        Self { runs: Runs::new(place, Arc::default(), tell), ended, asked, answers }
+    }
+
+    async fn ends(&mut self) {
+        self.answers.add_permits(1);
+        timeout(DEADLINE, self.ended.recv()).await.unwrap().unwrap();
+    }
+
+    /// How often the API server was asked, after all that was started has had time to ask.
+    async fn asked(&mut self) -> usize {
+        timeout(DEADLINE, self.asked.wait_for(|count| *count > 0)).await.unwrap().unwrap();
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        *self.asked.borrow()
+    }
+
+    fn under_way(&self) -> usize {
+        *self.runs.under_way().borrow()
+    }
+}
+
+fn subject() -> Subject {
+    let [uid, namespace, name, pod, pod_uid] = ["u", "default", "one", "db-0", "p"].map(str::to_owned);
+    Subject { uid, namespace, name, pod, pod_uid }
+}
+
+fn thaw() -> Vec<(String, UndoWork)> {
+    let action = serde_json::from_value(json!({"exec": {"command": ["thaw"]}, "timeoutSeconds": 60})).unwrap();
+    let work = boathook_decide::pod_notification::undo_work(Some(&action), None).unwrap();
+    vec![("main".to_owned(), work)]
+}
+
+fn handler() -> Vec<(String, Work)> {
+    thaw().into_iter().map(|(container, undo)| (container, undo.action.unwrap())).collect()
+}
+
+#[tokio::test]
+async fn handler_starts_once_however_often_it_is_begun() {
+    let mut stage = Stage::new();
+    for _ in 0..2 {
+        stage.runs.start(&subject(), handler(), None);
+    }
+    assert_eq!(stage.asked().await, 1);
+    stage.ends().await;
+    stage.runs.start(&subject(), handler(), None);
+    assert_eq!(stage.asked().await, 1, "its end is not written down yet");
+}
+
+#[tokio::test]
+async fn two_rounds_of_an_undo_do_not_run_at_once() {
+    let mut stage = Stage::new();
+    for _ in 0..2 {
+        stage.runs.start_undo(&subject(), thaw());
+    }
+    assert_eq!(stage.asked().await, 1);
+}
+
+#[tokio::test]
+async fn handler_is_under_way_until_its_end_is_written_down() {
+    let mut stage = Stage::new();
+    stage.runs.start(&subject(), handler(), None);
+    assert_eq!(stage.under_way(), 1);
+    stage.ends().await;
+    assert_eq!(stage.under_way(), 1, "a stop waits for the write");
+    stage.runs.forget_run("u");
+    assert_eq!(stage.under_way(), 0);
+}
