@@ -51,6 +51,11 @@ pub struct ApplicationSnapshotSpec {
     /// Fail (default): nothing is cut. CrashConsistent: cut anyway, and say so.
     #[serde(default)]
     pub on_hook_failure: OnHookFailure,
+    /// Running pods that mount a claim and are covered by no hook. MustBeCovered (default): they make the snapshot
+    /// crash-consistent. Vouched: the author states that a hook freezes the data of pods that it does not run in, for
+    /// example through an operator or a proxy.
+    #[serde(default)]
+    pub other_pods: OtherPods,
 }
 
 impl ApplicationSnapshotSpec {
@@ -63,6 +68,7 @@ impl ApplicationSnapshotSpec {
             cut_timeout_seconds: DEFAULT_CUT_TIMEOUT_SECONDS,
             freeze_timeout_seconds: None,
             on_hook_failure: OnHookFailure::default(),
+            other_pods: OtherPods::default(),
         }
     }
 }
@@ -128,6 +134,19 @@ pub enum OnHookFailure {
     CrashConsistent,
 }
 
+/// What running pods count for that mount a claim and are covered by no hook.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum OtherPods {
+    #[default]
+    MustBeCovered,
+    Vouched,
+}
+
+impl OtherPods {
+    /// Every value, in the words that objects use.
+    pub const ALL: [(&'static str, Self); 2] = [("MustBeCovered", Self::MustBeCovered), ("Vouched", Self::Vouched)];
+}
+
 /// How far it has come.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -162,6 +181,10 @@ pub struct ApplicationSnapshotStatus {
     /// What went wrong: why it failed, or why it is called no more than `Crash`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<Trouble>,
+    /// The pods that mounted a claim, were covered by no hook, and count as frozen only because the spec says
+    /// `otherPods: Vouched`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vouched_pods: Vec<String>,
     /// Absent without a cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consistency: Option<Consistency>,

@@ -1,6 +1,8 @@
 //! The mark on somebody else's VolumeSnapshot that asks for hooks around its cut: an annotation with the list of
 //! `executionHookInfos`, as YAML or JSON; or, for tools that set no annotations, a label with a template's name.
 //!
+//! `boathook.dev/other-pods` beside it, an annotation or a label, is `otherPods` of the ApplicationSnapshot.
+//!
 //! A mark is taken as a whole or not at all. A [`MarkMistake`] names the entry and the field, and says what to write.
 
 use std::{collections::BTreeMap, fmt};
@@ -9,8 +11,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    application_snapshot::ExecutionHookInfo,
-    words::{EXECUTION_HOOK_INFOS, EXECUTION_HOOK_TEMPLATE_LABEL},
+    application_snapshot::{ExecutionHookInfo, OtherPods},
+    words::{EXECUTION_HOOK_INFOS, EXECUTION_HOOK_TEMPLATE_LABEL, OTHER_PODS},
 };
 
 /// An annotation is at most as long as all of an object's annotations may be.
@@ -19,9 +21,35 @@ const LONGEST: usize = 256 << 10;
 /// What to write, where nothing that was written makes sense.
 const EXAMPLE: &str = "[{executionHookTemplateName: NAME}]";
 
-/// The hooks that an object's annotations and labels ask for; nothing if it is not marked. The annotation says more than
-/// the label, and wins.
+/// A mark as it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mark {
+    pub infos: Vec<ExecutionHookInfo>,
+    pub other_pods: OtherPods,
+}
+
+/// The mark in an object's annotations and labels; nothing if it is not marked. The annotation says more than the label,
+/// and wins.
 pub fn of(
+    annotations: &BTreeMap<String, String>,
+    labels: &BTreeMap<String, String>,
+) -> Result<Option<Mark>, MarkMistake> {
+    let Some(infos) = infos(annotations, labels)? else { return Ok(None) };
+    let other_pods = match annotations.get(OTHER_PODS).or_else(|| labels.get(OTHER_PODS)) {
+        None => OtherPods::default(),
+        Some(written) => {
+            let known = OtherPods::ALL.into_iter().find(|(word, _)| word == written);
+            let unknown = || MarkMistake {
+                place: format!("`{OTHER_PODS}`"),
+                problem: format!("`{written}` is neither `MustBeCovered` nor `Vouched`"),
+            };
+            known.ok_or_else(unknown)?.1
+        }
+    };
+    Ok(Some(Mark { infos, other_pods }))
+}
+
+fn infos(
     annotations: &BTreeMap<String, String>,
     labels: &BTreeMap<String, String>,
 ) -> Result<Option<Vec<ExecutionHookInfo>>, MarkMistake> {
@@ -150,7 +178,8 @@ mod tests {
 
     fn annotated(text: &str) -> Result<Option<Vec<ExecutionHookInfo>>, String> {
         let annotations = BTreeMap::from([(EXECUTION_HOOK_INFOS.to_owned(), text.to_owned())]);
-        of(&annotations, &BTreeMap::new()).map_err(|mistake| mistake.to_string())
+        let mark = of(&annotations, &BTreeMap::new()).map_err(|mistake| mistake.to_string())?;
+        Ok(mark.map(|mark| mark.infos))
     }
 
     fn labelled(template: &str) -> BTreeMap<String, String> {
@@ -171,13 +200,29 @@ mod tests {
 
     #[test]
     fn a_label_is_a_template_and_an_annotation_wins() {
-        let infos = of(&BTreeMap::new(), &labelled("mysql")).unwrap().unwrap();
+        let infos = of(&BTreeMap::new(), &labelled("mysql")).unwrap().unwrap().infos;
         assert_eq!((infos.len(), infos[0].execution_hook_template_name.as_str()), (1, "mysql"));
         let annotations = BTreeMap::from([(EXECUTION_HOOK_INFOS.to_owned(), EXAMPLE.to_owned())]);
-        let infos = of(&annotations, &labelled("mysql")).unwrap().unwrap();
+        let infos = of(&annotations, &labelled("mysql")).unwrap().unwrap().infos;
         assert_eq!(infos[0].execution_hook_template_name, "NAME");
         assert_eq!(of(&BTreeMap::new(), &BTreeMap::new()), Ok(None));
         assert!(of(&BTreeMap::new(), &labelled("")).unwrap_err().to_string().contains("ExecutionHookTemplate"));
+    }
+
+    #[test]
+    fn other_pods_stand_beside_the_mark() {
+        let vouched = |word: &str| BTreeMap::from([(OTHER_PODS.to_owned(), word.to_owned())]);
+        let marked = |annotations: &BTreeMap<_, _>, more: BTreeMap<_, _>| {
+            let labels: BTreeMap<_, _> = labelled("mysql").into_iter().chain(more).collect();
+            of(annotations, &labels).map(|mark| mark.unwrap().other_pods).map_err(|mistake| mistake.to_string())
+        };
+        assert_eq!(marked(&BTreeMap::new(), BTreeMap::new()), Ok(OtherPods::MustBeCovered));
+        assert_eq!(marked(&vouched("Vouched"), BTreeMap::new()), Ok(OtherPods::Vouched));
+        assert_eq!(marked(&BTreeMap::new(), vouched("Vouched")), Ok(OtherPods::Vouched), "a label is as good");
+        assert!(
+            marked(&vouched("yes"), BTreeMap::new()).unwrap_err().contains("neither `MustBeCovered` nor `Vouched`")
+        );
+        assert_eq!(of(&vouched("yes"), &BTreeMap::new()), Ok(None), "without a mark it means nothing");
     }
 
     #[test]

@@ -34,6 +34,10 @@ pub const EXECUTION_HOOK_INFOS: &str = "boathook.dev/execution-hook-infos";
 /// Marks a VolumeSnapshot to be taken with the hook of this template (a label, for tools that set no annotations).
 pub const EXECUTION_HOOK_TEMPLATE_LABEL: &str = "boathook.dev/execution-hook-template";
 
+/// On a marked VolumeSnapshot, as a label or an annotation: `otherPods` of the ApplicationSnapshot, `MustBeCovered` or
+/// `Vouched`.
+pub const OTHER_PODS: &str = "boathook.dev/other-pods";
+
 /// On a VolumeSnapshot: the hooks that ran around its cut.
 pub const EXECUTION_HOOK_NAMES: &str = "boathook.dev/execution-hook-names";
 
@@ -221,6 +225,8 @@ pub mod reason {
     pub const CONTAINER_RESTARTED: &str = "ContainerRestarted";
     /// A pod that nobody had frozen used the claim.
     pub const NEW_POD: &str = "NewPod";
+    /// A running pod mounted the claim, and no hook covered it.
+    pub const POD_NOT_FROZEN: &str = "PodNotFrozen";
     /// Something else that was frozen in the same container was thawed before the cut was seen.
     pub const THAWED_BY_ANOTHER: &str = "ThawedByAnother";
     /// Another process began the hook: this one cannot know whether its time was over.

@@ -107,6 +107,22 @@ pub(crate) async fn a_pod_that_mounts_the_claim_while_frozen_spoils_it(ctx: Ctx,
     Ok(())
 }
 
+pub(crate) async fn a_running_pod_without_hook_needs_a_voucher(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_box_on_data().await?;
+    ctx.run_pod(recorder_on(&ctx, "data", "beside").build()).await?;
+    ctx.create_template("quiet", freezing()).await?;
+    let only_box = json!({"podContainerNamesList": [{"podName": "box", "containerNames": ["main"]}]});
+    let spec = of_data([with(by("quiet"), only_box)]);
+    ctx.take("nightly", spec.clone()).await?;
+    let taken = only_crash(&ctx, reason::POD_NOT_FROZEN).await?;
+    let (_, message) = trouble(&taken).unwrap_or_default();
+    ensure!(message.contains("pod `beside`"), "{message}");
+    let taken = ctx.take("vouched", with(spec, json!({"otherPods": "Vouched"}))).await?;
+    is_complete(&taken, Consistency::Application)?;
+    assert_eq!(status(&taken).vouched_pods, ["beside"]);
+    Ok(())
+}
+
 pub(crate) async fn a_hook_that_expires_before_the_cut_fails_the_snapshot(ctx: Ctx, _: Executor) -> Result<()> {
     ctx.run_box_on_data().await?;
     ctx.create_template("brief", with(freezing(), json!({"expirationSeconds": 20}))).await?;

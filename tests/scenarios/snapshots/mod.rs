@@ -32,6 +32,7 @@ pub(crate) fn suite() -> Scenarios {
         consistency::a_container_restarted_while_frozen_is_thawed_and_not_consistent,
         consistency::a_pod_deleted_while_frozen_is_not_waited_for,
         consistency::a_pod_that_mounts_the_claim_while_frozen_spoils_it,
+        consistency::a_running_pod_without_hook_needs_a_voucher,
         consistency::a_hook_that_expires_before_the_cut_fails_the_snapshot waits 20,
         consistency::a_claim_that_nobody_uses_needs_no_hooks,
         consistency::a_claim_that_comes_into_use_before_the_cut_is_not_consistent,

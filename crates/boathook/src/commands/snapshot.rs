@@ -5,7 +5,7 @@ use std::{process::ExitCode, time::Duration};
 use anyhow::Result;
 use boathook_api::{
     ApplicationSnapshot,
-    application_snapshot::{ApplicationSnapshotSpec, OnHookFailure},
+    application_snapshot::{self, ApplicationSnapshotSpec, OnHookFailure},
 };
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -51,6 +51,9 @@ struct Create {
     /// What to do if it cannot be frozen
     #[arg(long, value_enum, default_value_t = OnFailure::Fail, value_name = "WHAT")]
     on_hook_failure: OnFailure,
+    /// What a running pod counts for that mounts a claim and is covered by no hook
+    #[arg(long, value_enum, default_value_t = OtherPods::MustBeCovered, value_name = "WHAT")]
+    other_pods: OtherPods,
     /// How long the cut may take, in whole seconds [default: 60s]
     #[arg(long, value_name = "DURATION", value_parser = seconds)]
     cut_timeout: Option<i32>,
@@ -71,6 +74,14 @@ enum OnFailure {
     Fail,
     /// Cut anyway, and say so
     CrashConsistent,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OtherPods {
+    /// It makes the snapshot crash-consistent
+    MustBeCovered,
+    /// You state that a hook freezes its data from elsewhere, for example through an operator or a proxy
+    Vouched,
 }
 
 #[derive(Args)]
@@ -101,6 +112,10 @@ impl Create {
         spec.on_hook_failure = match self.on_hook_failure {
             OnFailure::Fail => OnHookFailure::Fail,
             OnFailure::CrashConsistent => OnHookFailure::CrashConsistent,
+        };
+        spec.other_pods = match self.other_pods {
+            OtherPods::MustBeCovered => application_snapshot::OtherPods::MustBeCovered,
+            OtherPods::Vouched => application_snapshot::OtherPods::Vouched,
         };
         let (client, namespace) = self.place.client().await?;
         let (wait, timeout) = (self.waiting.wait(), self.waiting.timeout());

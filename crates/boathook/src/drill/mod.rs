@@ -86,12 +86,12 @@ async fn layout(place: &Place<'_>, wanted: &Wanted) -> Result<Layout> {
         Wanted::Hook(hook) => return place.hook(hook).await,
         Wanted::Snapshot(snapshot) => (**snapshot).clone(),
         Wanted::Marked(marked) => {
-            let infos = snapshot_mark::of(marked.annotations(), marked.labels())?;
+            let mark = snapshot_mark::of(marked.annotations(), marked.labels())?;
             let source = SnapshotSource {
                 persistent_volume_claim_name: marked.spec.source.persistent_volume_claim_name.clone(),
                 ..SnapshotSource::default()
             };
-            let spec = ApplicationSnapshotSpec::new(source, infos.unwrap_or_default());
+            let spec = ApplicationSnapshotSpec::new(source, mark.map(|mark| mark.infos).unwrap_or_default());
             ApplicationSnapshot::new(&marked.name_any(), spec)
         }
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use boathook_api::{
     ApplicationSnapshot, ExecutionHook, ExecutionHookTemplate,
-    application_snapshot::{ApplicationSnapshotStatus, OnHookFailure, Phase, SnapshotRecord},
+    application_snapshot::{ApplicationSnapshotStatus, OnHookFailure, OtherPods, Phase, SnapshotRecord},
     execution_hook::ExecutionHookSpec,
     words::{condition, reason},
 };
@@ -16,7 +16,7 @@ use boathook_controllers::{
 };
 use boathook_decide::{
     Leadership,
-    application_snapshot::{Claim, Effect, Observed, SeenSnapshot, Surroundings, decide, hook},
+    application_snapshot::{Claim, Effect, Observed, SeenSnapshot, Surroundings, User, covers, decide, hook},
 };
 use boathook_runtime::{Classified, ErrorClass};
 use jiff::Timestamp;
@@ -243,12 +243,27 @@ fn of_snapshot(
     if hooks.is_empty() {
         return risks;
     }
-    let is_frozen = |pod: &str| hooks.iter().flat_map(|hook| &hook.containers).any(|frozen| frozen.pod == pod);
+    let is_covered = |user: &User| {
+        let runs_there = |hook: &Hook| hook.containers.iter().any(|frozen| frozen.pod == user.name);
+        hooks.iter().any(|hook| runs_there(hook) || covers(&hook.spec, hook.policy, user))
+    };
     for claim in claims {
-        for user in claim.pods.iter().filter(|user| !is_frozen(&user.name)) {
-            let running = if user.running { "" } else { " (it is not Running)" };
-            risks.push(format!("pod `{}`{running} mounts claim `{}` and is not frozen", user.name, claim.name));
+        for user in claim.pods.iter().filter(|user| !is_covered(user)) {
+            risks.push(uncovered(object.spec.other_pods, user, &claim.name));
         }
     }
     risks
+}
+
+fn uncovered(other_pods: OtherPods, user: &User, claim: &str) -> String {
+    let name = &user.name;
+    match (user.running, other_pods) {
+        (false, _) => format!("pod `{name}` (it is not Running) mounts claim `{claim}` and is not frozen"),
+        (true, OtherPods::MustBeCovered) => {
+            format!("pod `{name}` mounts claim `{claim}` and no hook covers it: the snapshot is only crash-consistent")
+        }
+        (true, OtherPods::Vouched) => {
+            format!("pod `{name}` mounts claim `{claim}` and no hook covers it: `otherPods: Vouched` vouches for it")
+        }
+    }
 }

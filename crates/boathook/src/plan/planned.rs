@@ -3,9 +3,8 @@
 use anyhow::Result;
 use boathook_api::{
     ApplicationSnapshot, ExecutionHook, ExecutionHookTemplate,
-    application_snapshot::ExecutionHookInfo,
     hook_action::{HookAction, HookPolicy},
-    snapshot_mark,
+    snapshot_mark::{self, Mark},
     volume_snapshot::VolumeSnapshot,
     words::{EXECUTION_HOOK_INFOS, EXECUTION_HOOK_TEMPLATE_LABEL},
 };
@@ -95,21 +94,21 @@ pub(super) async fn of_marked(place: &Place<'_>, object: &VolumeSnapshot) -> Res
             );
             (Layout { risks: vec![risk], ..Layout::default() }, false)
         }
-        Ok(Some(infos)) => (of_mark(place, object, infos).await?, true),
+        Ok(Some(mark)) => (of_mark(place, object, mark).await?, true),
     };
     let besides: &[Right] = if marked { &[Right::Hook] } else { &[] };
     finished(place, object, layout, besides).await
 }
 
-async fn of_mark(place: &Place<'_>, object: &VolumeSnapshot, infos: Vec<ExecutionHookInfo>) -> Result<Layout> {
+async fn of_mark(place: &Place<'_>, object: &VolumeSnapshot, mark: Mark) -> Result<Layout> {
     let mut hooks = Vec::new();
-    for info in &infos {
+    for info in &mark.infos {
         let template = place.template(&info.execution_hook_template_name).await?;
         hooks.extend(template.map(|template| (info.clone(), template)));
     }
     let claim = object.spec.source.persistent_volume_claim_name.as_deref().unwrap_or_default();
     let seconds = seconds_for_hooks();
-    let mut layout = place.snapshot(&intended(object, infos, seconds), async |_| Ok(vec![])).await?;
+    let mut layout = place.snapshot(&intended(object, mark, seconds), async |_| Ok(vec![])).await?;
     layout.reasons.extend(fits(place.client, place.namespace, claim, &hooks, seconds).await?.err());
     let class = object.spec.volume_snapshot_class_name.as_deref();
     layout.reasons.extend(snapshot_class::missing(place.client, class).await?);

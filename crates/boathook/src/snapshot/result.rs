@@ -70,12 +70,16 @@ pub(super) fn lines(snapshot: &ApplicationSnapshot) -> Vec<(Colour, String)> {
         let SnapshotRecord { persistent_volume_claim_name: claim, volume_snapshot_name: name, .. } = record;
         (Colour::Good, format!("claim {claim}: kubectl get volumesnapshot {name} -n {namespace}"))
     });
+    let vouched = (!status.vouched_pods.is_empty()).then(|| {
+        let pods = status.vouched_pods.join(", ");
+        (Colour::Bad, format!("no hook covered {pods}: vouched for by `otherPods: Vouched`"))
+    });
     let frozen = not_thawed(&status).map(|hook| {
         let HookRecord { name, execution_hook_template_name: template, .. } = hook;
         let thaw = format!("{} thaw {name} -n {namespace}", called_as());
         (Colour::Bad, format!("STILL FROZEN by hook {template}: mend it, then {thaw}"))
     });
-    std::iter::once((colour, headline)).chain(cuts).chain(frozen).collect()
+    std::iter::once((colour, headline)).chain(vouched).chain(cuts).chain(frozen).collect()
 }
 
 #[cfg(test)]
@@ -113,6 +117,10 @@ mod tests {
         let get = "claim data: kubectl get volumesnapshot nightly -n sea";
         let wanted = ["application-consistent, frozen for 1.234s", get];
         assert_eq!(told(whole), wanted);
+        let vouched = json!({"phase": "Complete", "consistency": "Application", "vouchedPods": ["db-1", "db-2"],
+            "hooks": [{"name": "nightly-0", "executionHookTemplateName": "mysql"}]});
+        let relied_on = "no hook covered db-1, db-2: vouched for by `otherPods: Vouched`";
+        assert_eq!(told(vouched), ["application-consistent", relied_on]);
         let idle = json!({"phase": "Complete", "consistency": "Application"});
         assert_eq!(told(idle), ["application-consistent: nothing used the claims"]);
         let trouble = json!({"reason": "ContainerRestarted", "message": "container `main` restarted"});

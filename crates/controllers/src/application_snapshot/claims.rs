@@ -145,6 +145,7 @@ fn user(pod: &Pod, claim: &str) -> Option<User> {
     Some(User {
         name: pod.name_any(),
         uid: pod.uid().unwrap_or_default(),
+        labels: pod.labels().clone(),
         running: phase == Some("Running"),
         containers,
     })

@@ -106,17 +106,16 @@ fn failure(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now:
 fn seen(
     observed: &Observed<'_>,
     mut status: ApplicationSnapshotStatus,
-    verdict: Result<(), Trouble>,
+    verdict: Result<Vec<String>, Trouble>,
     now: Timestamp,
 ) -> Decision {
     for record in &mut status.snapshots {
         record.cut_seen_time = Some(moment(now));
     }
-    status.consistency = Some(match &verdict {
-        Ok(()) => Consistency::Application,
-        Err(_) => Consistency::Crash,
-    });
-    status.trouble = verdict.err();
+    (status.consistency, status.vouched_pods, status.trouble) = match verdict {
+        Ok(vouched) => (Some(Consistency::Application), vouched, None),
+        Err(why) => (Some(Consistency::Crash), vec![], Some(why)),
+    };
     let mut decision = wait_for_followers(observed, status.clone(), now);
     if decision.effects.is_empty() {
         decision.effects.push(Effect::WriteStatus(Box::new(status)));

@@ -66,6 +66,7 @@ pub(super) fn thaw(observed: &Observed<'_>, mut status: ApplicationSnapshotStatu
     {
         // Only a session that was released is known to have lasted until then.
         status.consistency = Some(Consistency::Crash);
+        status.vouched_pods.clear();
         status.trouble = Some(lost);
     }
     decision.effects.extend(mark(observed, &status));
@@ -183,6 +184,14 @@ fn finished(
                 Consistency::Application if status.hooks.is_empty() => {
                     (reason::NOT_IN_USE, "application-consistent: nothing used the claims".to_owned())
                 }
+                Consistency::Application if !status.vouched_pods.is_empty() => {
+                    let pods = status.vouched_pods.join("`, `");
+                    let message = format!(
+                        "application-consistent, if its author is right: no hook covered `{pods}`, and the spec says \
+                         `otherPods: Vouched`"
+                    );
+                    (reason::CUT, message)
+                }
                 Consistency::Application => (reason::CUT, "application-consistent".to_owned()),
                 Consistency::Crash => (reason::CUT, format!("crash-consistent only: {why}")),
             };
@@ -264,6 +273,7 @@ fn known(reason: &str) -> &'static str {
         // What made a crash of the one whose freeze it shares.
         reason::CONTAINER_RESTARTED,
         reason::NEW_POD,
+        reason::POD_NOT_FROZEN,
         reason::CONTROLLER_CHANGED,
         reason::THAWED_BY_ANOTHER,
         reason::EXPIRED,

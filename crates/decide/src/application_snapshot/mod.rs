@@ -4,6 +4,7 @@
 //! thawed from here but by asking hooks for it; whatever happens here, they take themselves back when their time is over.
 
 mod accept;
+mod coverage;
 mod cut;
 mod end;
 mod freeze;
@@ -26,6 +27,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 
 pub use accept::{Plan, PlannedHook, plan};
+pub use coverage::covers;
 pub use made::{hook, hook_name, intent_name, snapshot_name};
 
 use crate::{Leadership, execution_hook::Refusal, maker};
@@ -81,6 +83,8 @@ pub struct Claim {
 pub struct User {
     pub name: String,
     pub uid: String,
+    /// A hook with a selector selects it by these.
+    pub labels: BTreeMap<String, String>,
     /// In the phase Running.
     pub running: bool,
     /// Those that mount it.

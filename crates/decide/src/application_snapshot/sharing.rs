@@ -14,7 +14,7 @@ use super::{Claim, Effect, Observed, is_deleted, snapshot_name, trouble};
 
 /// The one that a new snapshot of these claims can follow.
 pub(super) fn joinable<'a>(observed: &'a Observed<'_>, claims: &[Claim]) -> Option<&'a ApplicationSnapshot> {
-    let infos = &observed.object.spec.execution_hook_infos;
+    let spec = &observed.object.spec;
     let names: Vec<_> = claims.iter().map(|claim| &claim.name).collect();
     observed.others.iter().find(|other| {
         let Some(status) = &other.status else { return false };
@@ -22,7 +22,11 @@ pub(super) fn joinable<'a>(observed: &'a Observed<'_>, claims: &[Claim]) -> Opti
         let own_freeze = !status.hooks.is_empty() && status.shares_freeze_of.is_none();
         // Afterwards it waits only for those whom it knows: or it might wait for one after the other.
         let in_time = status.consistency.is_none() || status.followers.contains(&reference(observed.object));
-        own_freeze && in_time && holds(other) && other.spec.execution_hook_infos == *infos && theirs == names
+        // The first one's verdict is its followers' too, so its author must vouch for as much as theirs.
+        let same = other.spec.execution_hook_infos == spec.execution_hook_infos
+            && other.spec.other_pods == spec.other_pods
+            && theirs == names;
+        own_freeze && in_time && holds(other) && same
     })
 }
 

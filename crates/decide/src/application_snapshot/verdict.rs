@@ -12,7 +12,7 @@ use boathook_api::{
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
-use super::{AtTheCut, Observed, hooks, sharing, trouble};
+use super::{AtTheCut, Observed, coverage, hooks, sharing, trouble};
 use crate::{
     conditions,
     execution_hook::{self, Target},
@@ -21,18 +21,19 @@ use crate::{
 
 const ANOTHER_BEGAN: &str = "another controller began the freeze: this one cannot know whether its time was over";
 
-/// `Ok`: Application. What was observed was observed after every snapshot had been seen cut.
+/// `Ok`: Application, and the pods that only the author vouches for. What was observed was observed after every snapshot
+/// had been seen cut.
 pub(super) fn verdict(
     observed: &Observed<'_>,
     status: &ApplicationSnapshotStatus,
     at_the_cut: &AtTheCut,
     now: Timestamp,
-) -> Result<(), Trouble> {
+) -> Result<Vec<String>, Trouble> {
     if let Some(earlier) = &status.trouble {
         return Err(earlier.clone());
     }
     if status.hooks.is_empty() {
-        return without_hooks(status, at_the_cut);
+        return without_hooks(status, at_the_cut).map(|()| vec![]);
     }
     if let Some(why) = sharing::trouble_of(observed, status).or_else(|| hooks::trouble_of(observed, status)) {
         return Err(why);
@@ -54,7 +55,8 @@ pub(super) fn verdict(
         }
         same_containers(hook, at_the_cut)?;
     }
-    no_new_pod(status, at_the_cut)
+    no_new_pod(status, at_the_cut)?;
+    coverage::vouched(observed, status, at_the_cut)
 }
 
 /// Nothing used the claims, and nothing does; or there was no hook to run.

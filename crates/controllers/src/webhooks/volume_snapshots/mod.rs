@@ -14,7 +14,7 @@ use boathook_api::{
     application_snapshot::{
         ApplicationSnapshotSpec, DEFAULT_CUT_TIMEOUT_SECONDS, ExecutionHookInfo, OnHookFailure, SnapshotSource,
     },
-    snapshot_mark,
+    snapshot_mark::{self, Mark},
     volume_snapshot::VolumeSnapshot,
 };
 use boathook_decide::application_snapshot::intent_name;
@@ -76,8 +76,8 @@ impl Door {
         }
         self.access.check(ask, &[Right::Hook]).await?;
         let mark = snapshot_mark::of(snapshot.annotations(), snapshot.labels());
-        let infos = match mark.map_err(|mistake| no(ask, (422, "Invalid"), mistake))? {
-            Some(infos) => infos,
+        let mark = match mark.map_err(|mistake| no(ask, (422, "Invalid"), mistake))? {
+            Some(mark) => mark,
             // Not for us.
             None => return Ok(()),
         };
@@ -86,8 +86,8 @@ impl Door {
             no(ask, (429, "TooManyRequests"), message)
         })?;
         let seconds = by_when.saturating_duration_since(Instant::now()).as_secs();
-        self.has_time(ask, &snapshot, &infos, seconds).await?;
-        let intended = intended(&snapshot, infos, seconds);
+        self.has_time(ask, &snapshot, &mark.infos, seconds).await?;
+        let intended = intended(&snapshot, mark, seconds);
         let intent = Intent::write(self.client.clone(), intended).await;
         let intent = intent.map_err(|why| no(ask, (500, "InternalError"), why))?;
         intent.frozen(by_when).await.map_err(|why| no(ask, (403, "Forbidden"), why))
@@ -146,7 +146,7 @@ fn written(ask: &Ask) -> Result<VolumeSnapshot, Refusal> {
 }
 
 /// What is to be done around the cut of this VolumeSnapshot, which will be stored with the UID that it has already.
-pub fn intended(snapshot: &VolumeSnapshot, infos: Vec<ExecutionHookInfo>, seconds: u64) -> ApplicationSnapshot {
+pub fn intended(snapshot: &VolumeSnapshot, mark: Mark, seconds: u64) -> ApplicationSnapshot {
     let (name, uid) = (snapshot.name_any(), snapshot.uid().unwrap_or_default());
     let spec = ApplicationSnapshotSpec {
         source: SnapshotSource {
@@ -156,10 +156,11 @@ pub fn intended(snapshot: &VolumeSnapshot, infos: Vec<ExecutionHookInfo>, second
             volume_snapshot_uid: Some(uid.clone()),
         },
         volume_snapshot_class_name: None,
-        execution_hook_infos: infos,
+        execution_hook_infos: mark.infos,
         cut_timeout_seconds: DEFAULT_CUT_TIMEOUT_SECONDS,
         freeze_timeout_seconds: Some(i32::try_from(seconds.max(1)).unwrap_or(i32::MAX)),
         on_hook_failure: OnHookFailure::Fail,
+        other_pods: mark.other_pods,
     };
     let mut intended = ApplicationSnapshot::new(&intent_name(&name, &uid), spec);
     intended.metadata.namespace = snapshot.namespace();

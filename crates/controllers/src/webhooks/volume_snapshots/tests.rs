@@ -1,6 +1,6 @@
 use boathook_api::{
-    application_snapshot::{ApplicationSnapshotStatus, Phase, Trouble},
-    words::{EXECUTION_HOOK_INFOS, EXECUTION_HOOK_TEMPLATE_LABEL, condition},
+    application_snapshot::{ApplicationSnapshotStatus, OtherPods, Phase, Trouble},
+    words::{EXECUTION_HOOK_INFOS, EXECUTION_HOOK_TEMPLATE_LABEL, OTHER_PODS, condition},
 };
 use kube::{
     api::{ListParams, PostParams},
@@ -82,11 +82,13 @@ fn frozen() -> Value {
 async fn it_is_let_in_when_its_application_is_frozen() {
     let world = World::new().await;
     let infos = "[{executionHookTemplateName: mysql, podSelector: {matchLabels: {app: db}}}]";
-    let ask = marked("nightly", json!({"annotations": {EXECUTION_HOOK_INFOS: infos}}));
+    let annotations = json!({EXECUTION_HOOK_INFOS: infos, OTHER_PODS: "Vouched"});
+    let ask = marked("nightly", json!({"annotations": annotations}));
     let (answer, ()) = tokio::join!(world.answer(&ask), world.controller_says(&ask, frozen()));
     assert!(answer.allowed, "{:?}", answer.result);
     let intent = world.snapshots().get(&world.names().await[0]).await.unwrap();
-    let ApplicationSnapshotSpec { source, execution_hook_infos, freeze_timeout_seconds, .. } = intent.spec;
+    let ApplicationSnapshotSpec { source, execution_hook_infos, freeze_timeout_seconds, other_pods, .. } = intent.spec;
+    assert_eq!(other_pods, OtherPods::Vouched);
     let of = (source.volume_snapshot_name, source.volume_snapshot_uid, source.persistent_volume_claim_name);
     assert_eq!(of, (Some("nightly".to_owned()), Some("u-1".to_owned()), Some("data".to_owned())));
     assert!(execution_hook_infos[0].pod_selector.is_some());

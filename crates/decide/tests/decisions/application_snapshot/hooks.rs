@@ -30,10 +30,11 @@ impl Look {
             "preAction": {"exec": {"command": ["freeze"]}},
             "postAction": {"exec": {"command": ["thaw"]}},
         });
+        pre_and_post["policy"] = json!(self.policy);
         if let Some(seconds) = self.expiration {
             pre_and_post["expirationSeconds"] = seconds.into();
         }
-        let pods: Vec<Pod> = vec![pod(0)];
+        let pods: Vec<Pod> = (0..=self.more_pods).map(pod).collect();
         let look = execution_hook::Look {
             object: hook,
             leadership: Leadership::Leader,

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use boathook_api::{
     ApplicationSnapshot, ExecutionHook, PodNotification,
     application_snapshot::{ApplicationSnapshotStatus, Consistency, Phase},
+    hook_action::HookPolicy,
     words::THAW_FINALIZER,
 };
 use boathook_decide::{
@@ -51,6 +52,10 @@ struct Look {
     containers: Vec<(String, String, String)>,
     /// How long the hooks hold at the longest.
     expiration: Option<i32>,
+    /// Whether the hooks run in all of the pods.
+    policy: HookPolicy,
+    /// The pods beside `db-0` that hooks can find.
+    more_pods: i64,
     /// Seconds since the snapshot was created.
     now: i64,
 }
@@ -62,7 +67,7 @@ fn claim(name: &str) -> Claim {
 
 fn user(number: u32) -> User {
     let (name, uid) = (format!("db-{number}"), format!("uid-{number}"));
-    User { name, uid, running: true, containers: vec!["main".to_owned()] }
+    User { name, uid, labels: BTreeMap::new(), running: true, containers: vec!["main".to_owned()] }
 }
 
 /// One that this object made, or was to.
@@ -100,6 +105,8 @@ impl Look {
             and_more: false,
             containers: vec![("uid-0".to_owned(), "main".to_owned(), "containerd://main".to_owned())],
             expiration: Some(30),
+            policy: HookPolicy::default(),
+            more_pods: 0,
             now: 1,
         }
     }

@@ -84,6 +84,7 @@ fn nobody_follows_one_that_does_something_else_or_is_on_its_way_back() {
     let mut other_claims = second(&first(), json!({"source": {"selector": {}}}));
     other_claims.claims.push(claim("log"));
     assert_eq!(deeds(&other_claims.decide()), ["write Pending"]);
+    assert_eq!(deeds(&second(&first(), json!({"otherPods": "Vouched"})).decide()), ["write Pending"]);
     let without_hooks = json!({"executionHookInfos": []});
     assert_eq!(deeds(&second(&Look::at_cutting(without_hooks.clone()), without_hooks).decide()), ["write Pending"]);
 

@@ -3,11 +3,12 @@
 use boathook_api::{
     PodNotification,
     application_snapshot::{Consistency, Phase},
+    hook_action::HookPolicy,
     pod_notification::Executor,
     words::condition,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Look, said, snapshot, user};
 use crate::execution_hook::{ME, at, children};
@@ -63,6 +64,82 @@ fn a_new_pod_makes_it_a_crash() {
     look.claims[0].pods[1].running = true;
     look.snapshots[0].cut = true;
     assert_crash(look, "NewPod");
+}
+
+/// Two pods mount the claim from the start, and the one hook runs only in the first.
+fn one_of_two_pods_is_frozen(fields: Value, label: &str) -> Look {
+    let info = json!({"executionHookTemplateName": "app", "podSelector": {"matchLabels": {"app": "db"}},
+        "containerSelector": {"containerName": "main"}});
+    let mut spec = json!({"executionHookInfos": [info]});
+    for (name, value) in fields.as_object().expect("fields are an object") {
+        spec[name] = value.clone();
+    }
+    let mut look = Look::with(spec);
+    look.claims[0].pods = vec![user(0), user(1)];
+    look.claims[0].pods[0].labels = [("app".to_owned(), "db".to_owned())].into();
+    look.claims[0].pods[1].labels = [("app".to_owned(), label.to_owned())].into();
+    let mut look = look.done().until(Phase::Cutting, Look::freeze_last);
+    look.now = 8;
+    look.snapshots[0].cut = true;
+    look
+}
+
+#[test]
+fn a_running_pod_without_hook_makes_a_crash() {
+    let look = one_of_two_pods_is_frozen(json!({}), "web").done();
+    assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Crash), "PodNotFrozen".to_owned()));
+    let message = look.status().trouble.expect("it is a crash").message;
+    assert!(message.contains("pod `db-1`") && message.contains("otherPods"), "{message}");
+    // With ExecuteAll, to be selected is not enough: only pinned pods are frozen.
+    assert_crash(one_of_two_pods_is_frozen(json!({}), "db"), "PodNotFrozen");
+}
+
+#[test]
+fn execute_once_covers_the_pods_it_selects() {
+    let once = |label: &str| {
+        let mut look = one_of_two_pods_is_frozen(json!({}), label);
+        let recorded = look.hooks[0].status.as_mut().and_then(|status| status.recorded.as_mut());
+        recorded.expect("it is accepted").policy = HookPolicy::ExecuteOnce;
+        look
+    };
+    let look = once("db").done();
+    assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
+    assert!(look.status().vouched_pods.is_empty(), "the template's author vouches for it");
+    assert_crash(once("web"), "PodNotFrozen");
+}
+
+#[test]
+fn execute_once_covers_the_pods_it_names() {
+    let list =
+        json!([{"podName": "db-0", "containerNames": ["main"]}, {"podName": "db-1", "containerNames": ["main"]}]);
+    for (named, outcome) in [(2, Consistency::Application), (1, Consistency::Crash)] {
+        let list = &list.as_array().expect("it is a list")[..named];
+        let info = json!({"executionHookTemplateName": "app", "podContainerNamesList": list});
+        let mut look = Look::with(json!({"executionHookInfos": [info]}));
+        look.policy = HookPolicy::ExecuteOnce;
+        look.claims[0].pods = vec![user(0), user(1)];
+        look.more_pods = 1;
+        let mut look = look.done().until(Phase::Cutting, Look::freeze_last);
+        (look.now, look.snapshots[0].cut) = (8, true);
+        assert_eq!(look.done().status().consistency, Some(outcome), "{named} named");
+    }
+}
+
+#[test]
+fn a_vouched_pod_is_named_in_the_status() {
+    let vouched = json!({"otherPods": "Vouched"});
+    let look = one_of_two_pods_is_frozen(vouched.clone(), "web").done();
+    assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
+    assert_eq!(look.status().vouched_pods, ["db-1"]);
+    let status = look.thawed().status();
+    let complete = status.conditions.iter().find(|one| one.type_ == condition::COMPLETE).expect("it is complete");
+    assert!(complete.message.contains("otherPods: Vouched") && complete.message.contains("`db-1`"), "{complete:?}");
+    // Vouched for or not, a pod that comes later counts.
+    let mut look = one_of_two_pods_is_frozen(vouched.clone(), "web");
+    look.claims[0].pods.push(user(2));
+    assert_crash(look, "NewPod");
+    let look = Look::at_end(vouched);
+    assert!(look.status().vouched_pods.is_empty(), "nothing was relied on");
 }
 
 #[test]

@@ -131,6 +131,7 @@ impl Pods {
         let user = |pod: &Pod| snapshot::User {
             name: pod.name.clone(),
             uid: pod.uid.clone(),
+            labels: BTreeMap::new(),
             running: pod.running,
             containers: vec![CONTAINER.to_owned()],
         };
