@@ -11,6 +11,7 @@ use std::{
 
 use boathook_actions::place::cri::Runtime;
 use boathook_api::{Declarations, declaration::of_annotations};
+use boathook_process::private;
 use ring::digest::{Context, SHA256};
 use snafu::{ResultExt, Snafu};
 
@@ -29,7 +30,7 @@ pub(crate) struct Digests {
 
 impl Digests {
     pub(crate) fn open(dir: &Path) -> Result<Self, DigestError> {
-        fs::create_dir_all(dir).context(DigestSnafu { what: "make", path: dir })?;
+        private::directory(dir).context(DigestSnafu { what: "make", path: dir })?;
         Ok(Self { dir: dir.to_owned() })
     }
 
@@ -45,7 +46,7 @@ impl Digests {
             Ok(first) if first == now => {}
             Ok(_) => return Ok(Err(CHANGED.to_owned())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::write(&path, &now).context(DigestSnafu { what: "write", path: &path })?;
+                private::write(&path, now.as_bytes()).context(DigestSnafu { what: "write", path: &path })?;
             }
             Err(error) => return Err(error).context(DigestSnafu { what: "read", path: &path }),
         }

@@ -13,6 +13,7 @@ use std::{
 };
 
 use boathook_api::{Action, PodNotification};
+use boathook_process::private;
 use boathook_runtime::execution::Subject;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -127,9 +128,9 @@ impl Ledger {
     /// Opens the ledger of this folder, which is made if it is not there. What an earlier agent held ended with it, and is
     /// overdue.
     pub fn open(dir: &Path, boot: &str) -> Result<Self, LedgerError> {
-        fs::create_dir_all(dir).context(FileSnafu { what: "make", path: dir })?;
+        private::directory(dir).context(FileSnafu { what: "make", path: dir })?;
         let path = dir.join("lock");
-        let lock = File::create(&path).context(FileSnafu { what: "open", path: &path })?;
+        let lock = private::create_file(&path).context(FileSnafu { what: "open", path: &path })?;
         ensure!(flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok(), InUseSnafu { path: dir });
         let mut records = BTreeMap::new();
         for entry in fs::read_dir(dir).context(FileSnafu { what: "list", path: dir })? {
@@ -159,7 +160,7 @@ impl Ledger {
         let new = path.with_extension("new");
         let text = serde_json::to_vec(&record).expect("a record is plain JSON");
         let write = || {
-            let mut file = File::create(&new)?;
+            let mut file = private::create_file(&new)?;
             file.write_all(&text)?;
             file.sync_all()?;
             fs::rename(&new, &path)?;
@@ -260,6 +261,18 @@ mod tests {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
+    }
+
+    #[test]
+    fn other_users_cannot_read_records() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = Folder::new("modes");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        fs::create_dir_all(&folder.0).unwrap();
+        fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o755)).unwrap();
+        Ledger::open(&folder.0, "boot").unwrap().arm(record("a")).unwrap();
+        assert_eq!((mode(&folder.0), mode(&folder.0.join("a.json"))), (0o700, 0o600));
     }
 
     fn record(uid: &str) -> Record {

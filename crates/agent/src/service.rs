@@ -13,6 +13,7 @@ use boathook_actions::{
     place::cri::{self, Notes, Runtime},
 };
 use boathook_api::{PodNotification, Signal};
+use boathook_process::private;
 use boathook_runtime::{
     Clock, Metrics, Reporter, RunLoop,
     execution::{Latest, Limits, Rooms, Runs},
@@ -58,6 +59,8 @@ pub struct Options {
 
 #[derive(Debug, Snafu)]
 pub enum StartError {
+    #[snafu(display("failed to create the state directory `{}`", path.display()))]
+    StateDir { path: PathBuf, source: io::Error },
     #[snafu(transparent)]
     Ledger { source: LedgerError },
     #[snafu(transparent)]
@@ -84,6 +87,7 @@ impl Agent {
         let (reporter, telling) = Reporter::new(client.clone(), "boathook-agent", &identity, Arc::clone(&metrics));
         let Options { node, cri_socket, state_dir, allow_signals, limit } = options;
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context(BootSnafu)?;
+        private::directory(&state_dir).context(StateDirSnafu { path: &state_dir })?;
         let ledger = Arc::new(Ledger::open(&state_dir.join("ledger"), boot.trim())?);
         let digests = Digests::open(&state_dir.join("declared"))?;
         let notes = end_left_behind(&state_dir.join("running"), boot.trim()).await?;

@@ -12,6 +12,7 @@ mod handle;
 mod inspect;
 mod left_behind;
 mod outputs;
+pub mod private;
 mod snapshot;
 mod tree;
 

@@ -1,19 +1,22 @@
 //! What an embedded cluster keeps beside its objects: where it is kept, who may read it, what it says.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use boathook_process::private;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::Options;
+
+/// What a data directory holds.
+const CHILDREN: [&str; 4] = ["agent", "node", "store", "volumes"];
+const FILES: [&str; 2] = ["credentials.json", "kubeconfig"];
 
 /// The folder of a cluster, made if it is not there; the second is set if it goes with the cluster.
 pub(super) fn data_dir(options: &Options) -> Result<(PathBuf, Option<PathBuf>)> {
@@ -22,12 +25,22 @@ pub(super) fn data_dir(options: &Options) -> Result<(PathBuf, Option<PathBuf>)> 
         make(&dir)?;
         return Ok((dir.clone(), Some(dir)));
     }
-    let dir = match &options.data_dir {
-        Some(dir) => dir.clone(),
-        None => default_dir()?,
-    };
+    let dir = chosen_dir(options.data_dir.clone())?;
     make(&dir)?;
     Ok((dir, None))
+}
+
+/// The same for a command that adds to a cluster that may be running: the modes of an existing one stay as they are.
+pub(super) fn dir_to_add_to(data_dir: Option<PathBuf>) -> Result<PathBuf> {
+    let dir = chosen_dir(data_dir)?;
+    if !dir.join("node").exists() {
+        make(&dir)?;
+    }
+    Ok(dir)
+}
+
+fn chosen_dir(data_dir: Option<PathBuf>) -> Result<PathBuf> {
+    data_dir.map_or_else(default_dir, Ok)
 }
 
 fn default_dir() -> Result<PathBuf> {
@@ -39,21 +52,46 @@ fn default_dir() -> Result<PathBuf> {
 }
 
 fn make(dir: &Path) -> Result<()> {
-    fs::create_dir_all(dir).with_context(|| format!("failed to make the data directory `{}`", dir.display()))
+    let failed = || format!("failed to make the data directory `{}`", dir.display());
+    if is_ours(dir).with_context(failed)? {
+        private::directory(dir).with_context(failed)?;
+    }
+    for child in CHILDREN {
+        private::directory(&dir.join(child)).with_context(failed)?;
+    }
+    Ok(())
+}
+
+/// Whether a data directory is missing or holds nothing but a cluster. Other directories, such as `/var/lib`, keep their
+/// mode: the cluster's own ones in them are private all the same.
+fn is_ours(dir: &Path) -> std::io::Result<bool> {
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+        entries => entries?,
+    };
+    for entry in entries {
+        let name = entry?.file_name();
+        let ours = CHILDREN.iter().chain(&FILES).any(|ours| name == *ours);
+        if !ours {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The directories on the way to what pods use.
+pub(super) fn passages(dir: &Path) -> Vec<PathBuf> {
+    let ours = is_ours(dir).unwrap_or(false).then(|| dir.to_owned());
+    let below =
+        ["node", "node/images", "node/pods", "node/runtime", "node/runtime/plain", "volumes", "volumes/volumes"];
+    ours.into_iter().chain(below.map(|below| dir.join(below))).collect()
 }
 
 /// Writes a file that only its owner may read. What was there is replaced as a whole or not at all.
 pub(super) fn write_private(path: &Path, contents: &str) -> Result<()> {
     let failed = || format!("failed to write `{}`", path.display());
     let unfinished = path.with_extension(format!("unfinished-{}", std::process::id()));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&unfinished)
-        .with_context(failed)?;
-    file.write_all(contents.as_bytes()).with_context(failed)?;
+    private::write(&unfinished, contents.as_bytes()).with_context(failed)?;
     fs::rename(&unfinished, path).with_context(failed)
 }
 
@@ -183,7 +221,38 @@ fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+
+    #[test]
+    fn other_users_cannot_read_a_data_directory() {
+        let base = std::env::temp_dir().join(format!("boathook-data-dir-{}", std::process::id()));
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let widen = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        let start = |dir: &Path| {
+            data_dir(&Options { data_dir: Some(dir.to_owned()), ..Options::default() }).unwrap();
+        };
+        let (own, shared) = (base.join("own"), base.join("shared"));
+        fs::create_dir_all(&shared).unwrap();
+        fs::write(shared.join("letters"), "").unwrap();
+        widen(&shared);
+        start(&own);
+        start(&shared);
+        assert_eq!((mode(&own), mode(&shared)), (0o700, 0o755), "a directory with other files keeps its mode");
+        Credentials::in_dir(&own).unwrap();
+        for dir in [&own, &own.join("store"), &own.join("volumes"), &shared.join("node"), &own.join("credentials.json")]
+        {
+            widen(dir);
+        }
+        start(&own);
+        start(&shared);
+        for dir in [own.clone(), own.join("store"), own.join("volumes"), shared.join("node")] {
+            assert_eq!(mode(&dir), 0o700, "{}", dir.display());
+        }
+        assert_eq!(mode(&own.join("credentials.json")), 0o600);
+        fs::remove_dir_all(base).unwrap();
+    }
 
     #[test]
     fn credentials_are_read_as_they_were_written_and_others_are_refused() {

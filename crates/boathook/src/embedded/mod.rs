@@ -48,7 +48,7 @@ pub struct Embedded {
 
 /// Adds the images of an archive to a cluster's data directory, whether it runs or not. Returns their names.
 pub fn load_images(data_dir: Option<PathBuf>, archive: &Path) -> Result<Vec<String>> {
-    let (dir, _) = files::data_dir(&Options { data_dir, ..Options::default() })?;
+    let dir = files::dir_to_add_to(data_dir)?;
     let loaded = node_config(&dir, String::new()).images().load(archive);
     loaded.with_context(|| format!("failed to load the images of `{}`", archive.display()))
 }
@@ -59,6 +59,7 @@ fn node_config(dir: &Path, streams: String) -> NodeConfig {
         address: "127.0.0.1".to_owned(),
         persistent_volumes: dir.join("volumes"),
         dir: dir.join("node"),
+        passages: files::passages(dir),
         streams,
     }
 }

@@ -56,6 +56,7 @@ fn main() {
         add("a_killed_keeper_takes_its_command_along", a_killed_keeper_takes_its_command_along);
         add("a_dropped_node_leaves_no_process", a_dropped_node_leaves_no_process);
         add("a_volume_is_seen_at_its_path", a_volume_is_seen_at_its_path);
+        add("another_user_reaches_a_volume_of_a_private_node", another_user_reaches_a_volume_of_a_private_node);
         if isolation == Isolation::Plain {
             add("an_image_has_its_own_programs_and_no_others", an_image_has_its_own_programs_and_no_others);
         } else {
@@ -405,6 +406,28 @@ fn a_volume_is_seen_at_its_path(isolation: Isolation) {
         let (code, out, err) = node.finish(spec).await;
         assert_eq!((code, out.as_str(), err.as_str()), (0, "before", ""));
         assert_eq!(std::fs::read_to_string(volume.join("written")).unwrap(), "new\n");
+    });
+}
+
+fn another_user_reaches_a_volume_of_a_private_node(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        let volume = node.volume("data");
+        let mode = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        mode(&volume, 0o777);
+        let parents = [&node.dir.0, &node.dir.0.join("plain")];
+        for parent in parents {
+            mode(parent, 0o700);
+        }
+        node.runtime.open_passages(&parents.map(Clone::clone)).unwrap();
+        let mut spec = shell("echo new > data/written");
+        (spec.process.uid, spec.process.gid) = (1234, 5678);
+        spec.mounts = vec![Mount { source: volume.clone(), target: "/data".into(), read_only: false }];
+        let (code, _, err) = node.finish(spec).await;
+        assert_eq!((code, err.as_str()), (0, ""));
+        assert_eq!(std::fs::read_to_string(volume.join("written")).unwrap(), "new\n");
+        let seen = std::fs::metadata(&node.dir.0).unwrap().permissions().mode();
+        assert_eq!(seen & 0o066, 0, "other users may list the node's directory");
     });
 }
 

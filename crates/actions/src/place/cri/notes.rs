@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use boathook_process::{Identity, LeftBehind};
+use boathook_process::{Identity, LeftBehind, private};
 use futures::future::join_all;
 
 use super::{gate, hold};
@@ -32,7 +32,7 @@ pub(super) struct Note {
 impl Notes {
     /// The notes of this folder, which is made if it is not there. It is nobody else's.
     pub fn open(dir: &Path, boot: &str) -> io::Result<Self> {
-        fs::create_dir_all(dir)?;
+        private::directory(dir)?;
         Ok(Self { dir: Arc::new(dir.to_owned()), boot: boot.into() })
     }
 
@@ -74,7 +74,7 @@ impl Notes {
     pub(super) fn write(&self, id: &str, first: Identity) -> Note {
         let path = self.dir.join(id);
         let Identity { pid, started } = first;
-        if let Err(error) = fs::write(&path, format!("{} {pid} {started}\n", self.boot)) {
+        if let Err(error) = private::write(&path, format!("{} {pid} {started}\n", self.boot).as_bytes()) {
             tracing::warn!(path = %path.display(), %error, "failed to note an exec: a crash would leave it running");
         }
         Note { path }

@@ -61,6 +61,9 @@ pub struct NodeConfig {
     pub dir: PathBuf,
     /// The directories of persistent volumes of `CSI_DRIVER`, each named by its handle.
     pub persistent_volumes: PathBuf,
+    /// Directories on the way to volumes and images. Pods of other users must be able to pass through them where volumes
+    /// cannot be mounted.
+    pub passages: Vec<PathBuf>,
     /// Where `Sessions::redeem` is served over HTTP: what CRI's exec answers begins with it.
     pub streams: String,
 }
@@ -122,6 +125,7 @@ impl Node {
     pub async fn start(client: Client, config: NodeConfig) -> Result<Node, NodeError> {
         std::fs::create_dir_all(&config.dir).map_err(NodeError::Directory)?;
         let runtime = Runtime::open(&config.dir.join("runtime")).await.map_err(NodeError::Directory)?;
+        runtime.open_passages(&config.passages).map_err(NodeError::Directory)?;
         let socket = config.dir.join("cri.sock");
         let listener = boathook_cri::listen(&socket).map_err(NodeError::Directory)?;
         let registered = registration::register(&client, &config.name, &config.address, &socket).await;
