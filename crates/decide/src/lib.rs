@@ -9,6 +9,7 @@ mod conditions;
 pub mod deployment_lifecycle;
 pub mod execution_hook;
 mod freeze_window;
+mod last_lines;
 mod maker;
 mod moment;
 mod naming;

@@ -36,7 +36,8 @@ async fn each_container_is_a_line_and_a_failure_says_why() {
     let (code, out, err) = cluster.run("notify -l app=web check --parallelism 1").await;
     assert_eq!(code, Some(1), "{out}");
     assert_eq!(err, "not told: 1 pod declares no notifier `check` (plain)\n");
-    let failed = ["HandlerFailed: `sh -c echo one; echo two; exit 3` ended with exit code 3", "| one", "| two"];
+    let failed =
+        ["HandlerFailed: `sh -c echo one; echo two; exit 3` ended with exit code 3: one | two", "| one", "| two"];
     let mut wanted = vec!["POD CONTAINER RESULT EXIT TIME", "web-0 main FAILED 3 TIME"];
     wanted.extend(failed);
     wanted.push("web-1 main FAILED 3 TIME");

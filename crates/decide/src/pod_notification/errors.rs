@@ -1,7 +1,8 @@
 //! What a PodNotification's conditions say of its undo, and its errors.
 
-use crate::moment::moment;
+use crate::{last_lines::with_last_lines, moment::moment};
 use boathook_api::{
+    outcome::Failure,
     pod_notification::{ErrorType, NotificationError, PodNotificationStatus},
     words::{condition, reason},
 };
@@ -37,6 +38,11 @@ pub(super) fn undo_succeeded(status: &PodNotificationStatus) -> bool {
 
 pub(super) fn error(kind: ErrorType, message: impl Into<String>, now: Timestamp) -> NotificationError {
     NotificationError { kind, message: message.into(), timestamp: moment(now) }
+}
+
+/// Why a command failed: hooks, snapshots, refusals and Events repeat this message, and have no output beside it.
+pub(super) fn of_command(failure: &Failure, output: &str, now: Timestamp) -> NotificationError {
+    error(failure.kind, with_last_lines(&failure.message, output), now)
 }
 
 /// An error's type by its name, as objects carry it.

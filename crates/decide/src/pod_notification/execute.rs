@@ -214,7 +214,7 @@ fn write_down(record: &mut ContainerNotificationStatus, ended: &Ended) {
         Outcome::Failed(_) => Some(false),
         Outcome::Unknown(_) => None,
     };
-    let error = outcome.failure().map(|failure| errors::error(failure.kind, &failure.message, *completed));
+    let error = outcome.failure().map(|failure| errors::of_command(failure, output, *completed));
     record.error = error;
 }
 

@@ -13,7 +13,7 @@ use boathook_api::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Decision, Effect, Object, Observed, Progress, Role, SeenPod, earliest, errors, rounds, undo};
-use crate::Gravity;
+use crate::{Gravity, last_lines::with_last_lines};
 
 /// How long after the handlers' end, where the undo waits for ever, or no longer than they took.
 const WITHOUT_EXPIRY: SignedDuration = SignedDuration::from_secs(30);
@@ -100,12 +100,13 @@ fn ended(role: Role, object: &Object<'_>, results: &[(String, Ended)], round: u3
     let mut decision = Decision::default();
     // Nothing outlives its pod, and an agent sees for itself that there is none. The controller asks for it.
     let outlived = |ended: &Ended| role == Role::Agent && is_without_pod(ended);
-    let failure = results.iter().filter(|(_, ended)| !outlived(ended)).find_map(|(_, ended)| ended.outcome.failure());
+    let failed = |ended: &Ended| Some(with_last_lines(&ended.outcome.failure()?.message, &ended.output));
+    let failure = results.iter().filter(|(_, ended)| !outlived(ended)).find_map(|(_, ended)| failed(ended));
     if let Some(failure) = failure {
         let work = rounds::failed(object, results);
         rounds::try_again(object, work, results, round, now, &mut decision);
         if round == 1 && decision.effects.is_empty() {
-            let message = format!("once more, because the handler may have gone on: {}", failure.message);
+            let message = format!("once more, because the handler may have gone on: {failure}");
             decision.reports.push(undo::report(Gravity::Warning, reason::UNDO_FAILED, message));
         }
         return decision;

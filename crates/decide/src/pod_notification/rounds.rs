@@ -159,5 +159,5 @@ pub(super) fn write_down(undo: &mut UndoStatus, ended: &Ended) {
     undo.exit_code = *exit_code;
     undo.output = Some(output.clone()).filter(|output| !output.is_empty());
     undo.succeeded = Some(matches!(outcome, Outcome::Succeeded));
-    undo.error = outcome.failure().map(|failure| errors::error(failure.kind, &failure.message, *completed));
+    undo.error = outcome.failure().map(|failure| errors::of_command(failure, output, *completed));
 }

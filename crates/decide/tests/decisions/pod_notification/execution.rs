@@ -37,6 +37,15 @@ fn one_handler_that_fails_makes_a_failure_that_names_it_and_the_undo_runs_everyw
 }
 
 #[test]
+fn message_and_event_of_a_failure_end_with_its_output() {
+    let failed = Outcome::Failed(Failure::new(ErrorType::HandlerFailed, "exit code 1"));
+    let decision = Look::at_ended(Executor::Api, [failed, Outcome::Succeeded]).decide();
+    let error = status(&decision).unwrap().error.unwrap();
+    assert!(error.message.ends_with("exit code 1: said"), "{}", error.message);
+    assert!(decision.reports.iter().any(|report| report.note == error.message), "{:?}", decision.reports);
+}
+
+#[test]
 fn a_stream_that_closed_without_a_status_is_no_success() {
     let unknown = Outcome::Unknown(Failure::new(ErrorType::OutcomeUnknown, "the stream closed"));
     let status = Look::at_ended(Executor::Api, [Outcome::Succeeded, unknown]).written().status();
