@@ -14,6 +14,7 @@ mod programs;
 mod rollouts;
 mod system;
 mod table;
+mod undos;
 mod watches;
 mod writes;
 
@@ -60,6 +61,8 @@ enum Subject {
     Notifications,
     /// The freeze windows of hooks beside the same execs by a bare program
     Hooks,
+    /// How late undos run behind a queue of notifications
+    Undos,
     /// Rollouts with hooks beside the same rollouts without, and the hooks' pods by themselves
     Rollouts,
 }
@@ -134,6 +137,7 @@ async fn measure(cli: Cli) -> Result<String> {
         Subject::Cluster => table::render(&cluster(&if cli.quick { QUICK } else { FULL }, &programs, &folder).await?),
         Subject::Notifications => notifications::measure(cli.quick, &programs, &folder).await?,
         Subject::Hooks => hooks::measure(cli.quick, &programs, &folder).await?,
+        Subject::Undos => undos::measure(cli.quick, &programs, &folder).await?,
         Subject::Rollouts => rollouts::measure(cli.quick, &programs, &folder).await?,
     };
     say(&format!("done in {} s", begun.elapsed().as_secs()));

@@ -66,6 +66,11 @@ impl Measure {
         self.pick([Some(30), None, None])
     }
 
+    /// How many attempts the adversary makes that RBAC permits, and as many that it forbids; absent: all of them.
+    pub fn attempts(self) -> Option<usize> {
+        self.pick([Some(25), Some(50), None])
+    }
+
     /// Snapshots of one database under load.
     pub fn copies(self) -> usize {
         self.pick([3, 5, 20])
@@ -79,6 +84,11 @@ impl Measure {
     /// How often the controller is killed during the random walk.
     pub fn kills_of_the_walk(self) -> usize {
         self.pick([2, 5, 20])
+    }
+
+    /// How long faults come while hooks, snapshots, notifications and rollouts go on.
+    pub fn faults(self) -> Duration {
+        Duration::from_secs(self.pick([10, 35, 600]))
     }
 
     /// How long Boathook is down. The Deployment controller drops a key 164 s after its first failure: only the soak
@@ -110,6 +120,7 @@ mod tests {
         for of in [Measure::kills, Measure::copies, Measure::operations, Measure::kills_of_the_walk] {
             assert!(of(sample) < of(ci) && of(ci) < of(soak));
         }
+        assert!(sample.faults() < ci.faults() && ci.faults() < soak.faults());
         assert!(sample.longest_wait() < ci.longest_wait() && ci.longest_wait() < soak.longest_wait());
     }
 }

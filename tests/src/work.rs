@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use boathook_actions::{ApiServer, Cancel, Ended, Failure, Outcome, Place, Target, Work, place::cri::Options};
 use boathook_api::{
     ExecAction, Probe, Signal,
-    action::{Deed, ValidAction},
+    action::{Deed, Output, ValidAction},
     pod_notification::{ErrorType, Retry},
 };
 use boathook_process::{arguments, processes};
@@ -45,7 +45,7 @@ pub fn signal(name: &str) -> Result<Work> {
 }
 
 pub fn of(deed: Deed, seconds: u64) -> Work {
-    let action = ValidAction { deed, timeout: Duration::from_secs(seconds) };
+    let action = ValidAction { deed, timeout: Duration::from_secs(seconds), output: Output::Tail };
     Work { action, probe: None, retry: Retry::Never }
 }
 

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use boathook_api::{
     DeploymentLifecycle,
     deployment_lifecycle::{DeploymentLifecycleSpec, RolloutPhase, Stage},
+    words::condition,
 };
 use futures::future::try_join_all;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -149,7 +150,12 @@ fn is_rolled_out(deployment: Option<&Deployment>) -> bool {
 /// Of this revision.
 fn is_complete(revision: String) -> impl Condition<DeploymentLifecycle> {
     move |lifecycle: Option<&DeploymentLifecycle>| {
-        let rollout = lifecycle.and_then(|lifecycle| lifecycle.status.as_ref()).and_then(|it| it.rollout.as_ref());
+        let status = lifecycle.and_then(|lifecycle| lifecycle.status.as_ref());
+        // An adoption is recorded before a new version would be held.
+        let said = status.is_some_and(|status| {
+            status.conditions.iter().any(|known| known.type_ == condition::COMPLETE && known.status == "True")
+        });
+        let rollout = status.filter(|_| said).and_then(|status| status.rollout.as_ref());
         rollout.is_some_and(|rollout| {
             rollout.phase == RolloutPhase::Complete && rollout.revision.as_ref() == Some(&revision)
         })

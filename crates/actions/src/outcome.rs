@@ -38,6 +38,12 @@ impl Attempt {
         Self::failed(ErrorType::Revoked, "cancelled before anything was run")
     }
 
+    /// Keeps the instance of the attempt before, if this one found none: without an instance, no attempt began anything.
+    pub(crate) fn in_instance_of(self, before: Option<&Self>) -> Self {
+        let earlier = before.and_then(|before| before.container_id.clone());
+        Self { container_id: self.container_id.or(earlier), ..self }
+    }
+
     pub(crate) fn timed_out(what: &str, until: &Until) -> Self {
         Self::failed(ErrorType::HandlerTimeout, format!("{what} did not end within {:?}", until.limit()))
     }

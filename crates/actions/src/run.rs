@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
-use boathook_api::pod_notification::{ErrorType, Retry};
+use boathook_api::{
+    action::Output,
+    pod_notification::{ErrorType, Retry},
+};
 use jiff::Timestamp;
+use tokio::time::Instant;
 
 use crate::{
     Cancel, Ended, Failure, Outcome, Place, Session, Target, Work,
@@ -35,6 +39,7 @@ impl Place {
         loop {
             let (attempt, session) = self.begin(target, &work.action.deed, &tries.until).await;
             if !tries.goes_on_after(&attempt).await {
+                let session = session.map(|session| session.showing(work.action.output));
                 return (tries.end_with(attempt), session);
             }
         }
@@ -55,9 +60,12 @@ impl Place {
 /// One attempt after the other, as long as it may be tried again and there is time.
 struct Tries {
     retry: Retry,
+    output: Output,
     until: Until,
     started: Timestamp,
     attempts: i32,
+    /// When the attempt that runs was begun.
+    begun: Instant,
     pause: Duration,
     /// The last attempt that another one followed.
     before: Option<Attempt>,
@@ -66,38 +74,57 @@ struct Tries {
 impl Tries {
     fn new(work: &Work, cancel: Cancel) -> Self {
         let until = Until::within(work.action.timeout, cancel);
-        Self { retry: work.retry, until, started: Timestamp::now(), attempts: 1, pause: FIRST_PAUSE, before: None }
+        let (started, begun) = (Timestamp::now(), Instant::now());
+        Self {
+            retry: work.retry,
+            output: work.action.output,
+            until,
+            started,
+            attempts: 1,
+            begun,
+            pause: FIRST_PAUSE,
+            before: None,
+        }
     }
 
     /// Whether another attempt is to follow this one, after a pause that is over then.
     async fn goes_on_after(&mut self, attempt: &Attempt) -> bool {
         let again = self.retry == Retry::UntilTimeout && may_be_tried_again(attempt);
-        if !again || !self.until.has_time_after(self.pause) {
+        let pause = pause_within(self.until.left(), self.pause, self.begun.elapsed());
+        let Some(pause) = pause.filter(|_| again) else { return false };
+        if self.until.before_more().pause(pause).await.is_err() {
             return false;
         }
-        if self.until.before_more().pause(self.pause).await.is_err() {
-            return false;
-        }
+        self.begun = Instant::now();
         self.pause = LONGEST_PAUSE.min(self.pause * 2);
         self.attempts += 1;
-        self.before = Some(attempt.clone());
+        self.before = Some(attempt.clone().in_instance_of(self.before.as_ref()));
         true
     }
 
     fn end_with(self, last: Attempt) -> Ended {
-        let Self { started, attempts, before, .. } = self;
+        let Self { started, attempts, before, output: shown, .. } = self;
         let (last, attempts) = match before {
             // Nothing of the last one was run, but the handler was.
             Some(before) if was_revoked(&last) => (before, attempts - 1),
             before => {
+                let last = last.in_instance_of(before.as_ref());
                 let why = before.as_ref().and_then(|before| before.outcome.failure());
                 (with_the_one_before(last, why.map(|failure| failure.message.clone())), attempts)
             }
         };
         let Attempt { outcome, exit_code, output, container_id, process_may_remain } = last;
-        let completed = Timestamp::now();
+        // Nothing beyond the executor ever has what is not to be shown.
+        let (output, completed) = (shown.shown(output), Timestamp::now());
         Ended { outcome, exit_code, output, container_id, attempts, started, completed, process_may_remain }
     }
+}
+
+/// The pause before the next attempt: cut to the time that is left, so that a last attempt fits that takes as long as the
+/// one before. None if there is no time for another attempt.
+fn pause_within(left: Duration, pause: Duration, took: Duration) -> Option<Duration> {
+    let longest = left.saturating_sub(took + FIRST_PAUSE);
+    (left > 2 * FIRST_PAUSE).then(|| pause.min(longest).max(FIRST_PAUSE))
 }
 
 /// An attempt that was cut short by the time says nothing of why the ones before it failed: that is told as well.

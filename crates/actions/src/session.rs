@@ -9,6 +9,7 @@ use std::{
 };
 
 use boathook_api::{
+    action::Output,
     outcome::{Ended, Failure, Outcome},
     pod_notification::ErrorType,
     words::session::{READY, RELEASE},
@@ -37,6 +38,8 @@ pub(crate) struct Held {
 pub struct Session {
     ask: Mutex<Option<oneshot::Sender<Duration>>>,
     end: watch::Receiver<Option<SessionEnd>>,
+    /// What may be shown of what it prints after it was asked to release.
+    output: Output,
 }
 
 /// How a session ended.
@@ -93,22 +96,27 @@ impl Session {
                 end.send_replace(Some(how));
             }
         });
-        Self { ask: Mutex::new(Some(ask)), end: ended }
+        Self { ask: Mutex::new(Some(ask)), end: ended, output: Output::default() }
+    }
+
+    /// The same, of which this may be shown.
+    pub(crate) fn showing(self, output: Output) -> Self {
+        Self { output, ..self }
     }
 
     /// How it ended, if it has.
     pub fn end(&self) -> Option<SessionEnd> {
         let end = self.end.borrow().clone();
         // Whoever kept it goes without a word only if it broke down.
-        end.or_else(|| self.end.has_changed().is_err().then(broken))
+        end.or_else(|| self.end.has_changed().is_err().then(broken)).map(|end| end.showing(self.output))
     }
 
     /// Waits until it has ended, without keeping it from that.
     pub fn ended(&self) -> impl Future<Output = SessionEnd> + Send + use<> {
-        let mut end = self.end.clone();
+        let (mut end, output) = (self.end.clone(), self.output);
         async move {
             let ended = end.wait_for(Option::is_some).await.map(|end| end.clone());
-            ended.ok().flatten().unwrap_or_else(broken)
+            ended.ok().flatten().unwrap_or_else(broken).showing(output)
         }
     }
 
@@ -120,6 +128,17 @@ impl Session {
             let _ = ask.send(within);
         }
         self.ended().await
+    }
+}
+
+impl SessionEnd {
+    fn showing(self, output: Output) -> Self {
+        match self {
+            Self::Asked { ended, complaint } => {
+                Self::Asked { ended: Ended { output: output.shown(ended.output), ..ended }, complaint }
+            }
+            Self::Lost(how) => Self::Lost(how),
+        }
     }
 }
 
@@ -245,6 +264,24 @@ mod tests {
         );
         assert_eq!(ended.container_id.as_deref(), Some("containerd://1"));
         assert_eq!(session.end(), Some(end));
+    }
+
+    #[tokio::test]
+    async fn output_of_a_release_is_hidden_if_asked() {
+        for (output, shown) in [(Output::Tail, "secret\n"), (Output::None, "")] {
+            let (mut command, session) = ready().await;
+            let session = session.showing(output);
+            let ending = async {
+                command.stdin.read_to_string(&mut String::new()).await.unwrap();
+                command.stdout.write_all(b"secret\n").await.unwrap();
+                command.exits(0);
+            };
+            let (end, ()) = tokio::join!(session.release(LONG), ending);
+            for end in [Some(end), session.end()] {
+                let Some(SessionEnd::Asked { ended, complaint: None }) = end else { panic!("{end:?}") };
+                assert_eq!(ended.output, shown);
+            }
+        }
     }
 
     #[tokio::test]

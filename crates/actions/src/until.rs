@@ -48,6 +48,11 @@ impl Until {
         Instant::now() + duration < self.deadline
     }
 
+    /// The time that is left.
+    pub(crate) fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
     /// Waits for the end.
     pub(crate) async fn over(&self) -> Stop {
         tokio::select! {

@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeSet, HashSet},
+    panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -12,7 +13,9 @@ use std::{
 use boathook_api::{outcome::UndoWork, pod_notification::ErrorType};
 use boathook_decide::pod_notification::{Progress, undo_work};
 use boathook_runtime::{Clock, execution::Runs};
+use futures::FutureExt;
 use tokio::{
+    sync::watch,
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -43,14 +46,18 @@ pub(crate) struct Keeper {
     pub(crate) clock: Clock,
     /// The UIDs of those that are undone because their objects are gone.
     pub(crate) retiring: Mutex<HashSet<String>>,
+    /// Whether one of those panicked.
+    pub(crate) broken: watch::Sender<bool>,
 }
 
 impl Keeper {
-    /// Watches over the ledger, for ever. What is overdue already runs first.
+    /// Watches over the ledger. What is overdue already runs first. Ends only when an undo panicked: the next agent
+    /// runs that again.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut changes = self.ledger.changes();
         let mut begun = HashSet::new();
         let mut undoing = JoinSet::new();
+        let mut broken = self.broken.subscribe();
         loop {
             let records = self.ledger.all();
             begun.retain(|promise| records.iter().any(|record| promise == &promise_of(record)));
@@ -73,8 +80,10 @@ impl Keeper {
                 () = next => {}
                 changed = changes.changed() => if changed.is_err() { return },
                 Some(ended) = undoing.join_next() => if let Err(error) = ended {
-                    tracing::error!(%error, "the keeper of an undo broke down");
+                    tracing::error!(%error, "an undo panicked");
+                    return;
                 },
+                Ok(_) = broken.wait_for(|broken| *broken) => return,
             }
         }
     }
@@ -115,11 +124,16 @@ impl Keeper {
         }
         let keeper = Arc::clone(self);
         tokio::spawn(async move {
-            Arc::clone(&keeper).undo(record, UnknownPod::GiveUp).await;
-            keeper.ledger.disarm(&uid);
-            keeper.runs.forget_run(&uid);
-            keeper.runs.forget_undo(&uid);
-            keeper.lock_retiring().remove(&uid);
+            let undone = async {
+                Arc::clone(&keeper).undo(record, UnknownPod::GiveUp).await;
+                keeper.ledger.disarm(&uid);
+                keeper.runs.forget_run(&uid);
+                keeper.runs.forget_undo(&uid);
+                keeper.lock_retiring().remove(&uid);
+            };
+            if AssertUnwindSafe(undone).catch_unwind().await.is_err() {
+                keeper.broken.send_replace(true);
+            }
         });
     }
 
@@ -172,10 +186,11 @@ mod tests {
 
     use boathook_actions::{ApiServer, Place};
     use boathook_api::outcome::{Ended, Failure, Outcome};
+    use boathook_runtime::execution::{Limits, Rooms};
     use http::Response;
     use jiff::Timestamp;
     use kube::{Client, client::Body};
-    use tokio::sync::{mpsc, watch};
+    use tokio::sync::mpsc;
 
     use super::*;
 
@@ -201,7 +216,9 @@ mod tests {
         fn new(name: &str, stuck: usize) -> Self {
             let (let_go, hang) = channel();
             let (looks, seen) = watch::channel(0);
-            let runs = Runs::new(nowhere(stuck, looks, hang), Arc::default(), mpsc::unbounded_channel().0);
+            let ended = mpsc::unbounded_channel().0;
+            let rooms = Rooms::new(Limits { per_node: 9, per_namespace: 9 }, ended.clone());
+            let runs = Runs::new(nowhere(stuck, looks, hang), Arc::default(), rooms, ended);
             let dir = std::env::temp_dir().join(format!("boathook-keeper-{name}-{}", std::process::id()));
             let _ = std::fs::remove_dir_all(&dir);
             let ledger = Arc::new(Ledger::open(&dir, "first").unwrap());
@@ -219,7 +236,13 @@ mod tests {
                 last_round: false,
             };
             ledger.arm(record.clone()).unwrap();
-            let keeper = Arc::new(Keeper { ledger, runs, clock: Clock::of_the_machine(), retiring: Mutex::default() });
+            let keeper = Arc::new(Keeper {
+                ledger,
+                runs,
+                clock: Clock::of_the_machine(),
+                retiring: Mutex::default(),
+                broken: Default::default(),
+            });
             Self { keeper, record, looks: seen, dir, _let_go: let_go }
         }
 

@@ -9,6 +9,7 @@ mod declared;
 mod keeper;
 pub mod ledger;
 mod observe;
+mod readiness;
 mod reconcile;
 mod service;
 #[cfg(test)]

@@ -65,7 +65,7 @@ async fn look_at_pod(desk: &Desk, object: &PodNotification) -> Result<SeenPod, O
     let Sandbox { annotations, containers, .. } = sandbox;
     let declared = desk.digests.declared(&uid, &annotations)?;
     let containers = containers.into_iter().map(|container| container.name).collect();
-    Ok(SeenPod::There(Pod { uid, node: Some(desk.node.clone()), over: false, containers, declared }))
+    Ok(SeenPod::There(Pod { uid, node: Some(desk.node.clone()), over: false, ending: false, containers, declared }))
 }
 
 /// The ledger's deadline, on the wall clock of now.

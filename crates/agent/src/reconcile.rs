@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use boathook_actions::place::cri::Runtime;
 use boathook_api::PodNotification;
-use boathook_decide::pod_notification::{Me, Observed, Role, decide, is_closed, is_unconfirmed, last_round};
+use boathook_decide::pod_notification::{
+    Me, Observed, Role, decide, is_closed, is_unconfirmed, last_round, undo_due_at,
+};
 use boathook_runtime::{
     Classified, Clock, ErrorClass, Reconcile, Reporter,
     execution::{Latest, Rooms, Runs},
@@ -79,6 +81,7 @@ impl Reconcile<PodNotification> for Desk {
                 room: seen.room.is_some(),
                 // What is accepted was checked.
                 author_checked: true,
+                undecided: vec![],
             },
             now,
         );
@@ -86,6 +89,10 @@ impl Reconcile<PodNotification> for Desk {
         self.reporter.report(&seen.object, decision.reports);
         close(&self.ledger, &seen.object, self.clock.now()).context(LedgerSnafu)?;
         Ok(decision.again.map(|again| Duration::try_from(again.duration_since(now)).unwrap_or_default()))
+    }
+
+    fn urgent_at(&self, object: &PodNotification) -> Option<Timestamp> {
+        undo_due_at(object)
     }
 
     /// Whoever took an object away with force did not take away what it did: it is undone all the same.

@@ -15,7 +15,7 @@ use boathook_actions::{
 use boathook_api::{PodNotification, Signal};
 use boathook_process::private;
 use boathook_runtime::{
-    Clock, Metrics, Reporter, RunLoop,
+    Clock, Metrics, Reporter, RunLoop, Watches,
     execution::{Latest, Limits, Rooms, Runs},
     identity,
     lenient::Lenient,
@@ -31,6 +31,7 @@ use crate::{
     declared::{DigestError, Digests},
     keeper::Keeper,
     ledger::{Ledger, LedgerError},
+    readiness::{self, Checked},
     reconcile::Desk,
 };
 
@@ -75,6 +76,10 @@ pub enum StartError {
 pub struct Agent {
     desk: Arc<Desk>,
     metrics: Arc<Metrics>,
+    watches: Watches,
+    pub(crate) checked: Checked,
+    pub(crate) run_loop: JoinSet<&'static str>,
+    /// The parts that never end by themselves.
     tasks: JoinSet<&'static str>,
     stop: watch::Sender<bool>,
 }
@@ -93,15 +98,19 @@ impl Agent {
         let notes = end_left_behind(&state_dir.join("running"), boot.trim()).await?;
         let runtime = Runtime::new(&cri_socket, cri::Options { allow_signals, notes: Some(notes) });
         let of_node = watcher::Config::default().fields(&format!("status.nodeName={node}"));
-        let mut objects = RunLoop::<PodNotification>::new(client.clone(), of_node).metrics(Arc::clone(&metrics));
+        let watches = Watches::default();
+        let mut objects =
+            RunLoop::<PodNotification>::new(client.clone(), of_node).metrics(Arc::clone(&metrics)).watches(&watches);
         let look_again = objects.channel();
-        let runs = Runs::new(Place::Cri(runtime.clone()), Arc::clone(&metrics), look_again.clone());
+        let rooms = Rooms::new(Limits { per_node: limit, per_namespace: limit }, look_again.clone());
+        let runs = Runs::new(Place::Cri(runtime.clone()), Arc::clone(&metrics), rooms.clone(), look_again);
         let clock = Clock::of_the_machine();
         let keeper = Arc::new(Keeper {
             ledger: Arc::clone(&ledger),
             runs: runs.clone(),
             clock: clock.clone(),
             retiring: Mutex::default(),
+            broken: watch::Sender::default(),
         });
         let desk = Arc::new(Desk {
             client,
@@ -109,7 +118,7 @@ impl Agent {
             node,
             runtime,
             runs,
-            rooms: Rooms::new(Limits { per_node: limit, per_namespace: limit }, look_again),
+            rooms,
             latest: Latest::default(),
             ledger,
             keeper: Arc::clone(&keeper),
@@ -133,6 +142,12 @@ impl Agent {
             tidying.tidy(&store);
             std::future::pending().await
         });
+        let checked = readiness::unchecked();
+        let checking = readiness::keep_checking(desk.client.clone(), desk.runtime.clone(), checked.clone());
+        tasks.spawn(async move {
+            checking.await;
+            "the check of readiness"
+        });
         let forgetting = Arc::clone(&desk);
         tasks.spawn(async move {
             loop {
@@ -140,15 +155,15 @@ impl Agent {
                 tokio::time::sleep(FORGET_EVERY).await;
             }
         });
-        let (mut stopped, working) = (stop.subscribe(), Arc::clone(&desk));
-        tasks.spawn(async move {
+        let (mut stopped, working, mut run_loop) = (stop.subscribe(), Arc::clone(&desk), JoinSet::new());
+        run_loop.spawn(async move {
             let stop = async move {
                 let _ = stopped.wait_for(|stop| *stop).await;
             };
             objects.run(working, stop).await;
             "the loop over PodNotifications"
         });
-        Ok(Self { desk, metrics, tasks, stop })
+        Ok(Self { desk, metrics, watches, checked, run_loop, tasks, stop })
     }
 
     /// Brings those figures up to date that nobody counts as they change.
@@ -157,12 +172,22 @@ impl Agent {
         move || metrics.set_undos_owed(ledger.all().len())
     }
 
+    /// Whether it can serve its node; else what is missing.
+    pub fn is_ready(&self) -> impl Fn() -> Result<(), String> + Send + Sync + 'static {
+        let (checked, watches) = (self.checked.clone(), self.watches.clone());
+        move || readiness::is_ready(&checked, &watches)
+    }
+
     /// Waits until a part has ended by itself, which none should, and says which.
     pub async fn died(&mut self) -> String {
-        match self.tasks.join_next().await {
-            Some(Ok(part)) => format!("{part} ended"),
-            Some(Err(error)) => format!("a part of the agent panicked: {error}"),
-            None => "nothing runs".to_owned(),
+        let ended = tokio::select! {
+            Some(ended) = self.run_loop.join_next() => ended,
+            Some(ended) = self.tasks.join_next() => ended,
+            else => return "nothing runs".to_owned(),
+        };
+        match ended {
+            Ok(part) => format!("{part} ended"),
+            Err(error) => format!("a part of the agent panicked: {error}"),
         }
     }
 
@@ -179,8 +204,8 @@ impl Agent {
             let _ = tokio::time::timeout(ENDING, under_way.wait_for(|count| *count == 0)).await;
         }
         self.stop.send_replace(true);
-        // The loop ends by itself, within its own time; the rest waits for ever.
-        let _ = self.tasks.join_next().await;
+        // The loop ends within its own time, or ended before the stop.
+        while self.run_loop.join_next().await.is_some() {}
         self.tasks.shutdown().await;
     }
 }

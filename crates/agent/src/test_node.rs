@@ -24,7 +24,7 @@ use tokio::{
 };
 use tonic::{Request, Response, Status};
 
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(600);
 
 /// The UID of the only pod.
 pub(crate) const POD: &str = "pod";
@@ -117,6 +117,12 @@ pub(crate) async fn client() -> Client {
         crds.create(&PostParams::default(), &crd).await.unwrap();
     }
     client
+}
+
+/// A client of an API server where its account has no right of its own.
+pub(crate) async fn client_without_rights() -> Client {
+    let tokens = Tokens::new(&[7; 32], [("agent".to_owned(), User::authenticated("agent", &[]))]);
+    server::client(Server::new(Store::in_memory(), tokens).await.unwrap(), "agent", "test")
 }
 
 /// A client of an API server that does not answer.

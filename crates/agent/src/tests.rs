@@ -31,11 +31,12 @@ use crate::{
     declared::Digests,
     keeper::Keeper,
     ledger::{Ledger, Record},
+    readiness::check,
     reconcile::{Desk, Error},
-    test_node::{Node, POD, client, files, unreachable},
+    test_node::{Node, POD, client, client_without_rights, files, unreachable},
 };
 
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(600);
 
 /// The agent of the node without its loops: looks are the test's to make.
 struct Stage {
@@ -71,7 +72,8 @@ impl Stage {
         let api = accepted(&client, &node).await;
         let (look_again, again) = mpsc::unbounded_channel();
         let runtime = Runtime::new(&node.socket(), Default::default());
-        let runs = Runs::new(Place::Cri(runtime.clone()), Arc::default(), look_again.clone());
+        let rooms = Rooms::new(Limits { per_node: 9, per_namespace: 9 }, look_again.clone());
+        let runs = Runs::new(Place::Cri(runtime.clone()), Arc::default(), rooms.clone(), look_again);
         let ledger = Arc::new(Ledger::open(&node.dir.join("ledger"), "boot").unwrap());
         let clock = Clock::of_the_machine();
         let keeper = Arc::new(Keeper {
@@ -79,6 +81,7 @@ impl Stage {
             runs: runs.clone(),
             clock: clock.clone(),
             retiring: Default::default(),
+            broken: Default::default(),
         });
         let (reporter, telling) = Reporter::new(client.clone(), "test", "me", Arc::new(Metrics::default()));
         tokio::spawn(telling);
@@ -88,7 +91,7 @@ impl Stage {
             node: "node".to_owned(),
             runtime,
             runs,
-            rooms: Rooms::new(Limits { per_node: 9, per_namespace: 9 }, look_again),
+            rooms,
             latest: Latest::default(),
             ledger,
             keeper,
@@ -276,4 +279,54 @@ async fn stop_waits_for_a_running_handler_and_keeps_its_undo() {
     timeout(DEADLINE, stopping).await.unwrap().unwrap();
     assert_eq!(api.get("one").await.unwrap().status.unwrap().state, State::Succeeded);
     assert_eq!(files(&node.dir.join("state/ledger"), "json").len(), 1);
+}
+
+#[tokio::test]
+async fn agent_whose_loop_died_stops() {
+    let node = Node::start("dead-loop").await;
+    let mut agent = Agent::start(unreachable(), options(&node), Arc::default()).await.unwrap();
+    agent.run_loop.abort_all();
+    let ending = async {
+        agent.died().await;
+        agent.stop().await;
+    };
+    timeout(Duration::from_secs(60), ending).await.expect("the stop waits for a loop that is gone");
+}
+
+#[tokio::test]
+async fn agent_is_ready_with_runtime_rights_and_first_list() {
+    let node = Node::start("ready").await;
+    let agent = Agent::start(client().await, options(&node), Arc::default()).await.unwrap();
+    let is_ready = agent.is_ready();
+    let becomes_ready = async {
+        while is_ready().is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(DEADLINE, becomes_ready).await.expect("it never becomes ready");
+    agent.stop().await;
+}
+
+#[tokio::test]
+async fn agent_without_its_runtime_or_a_list_is_not_ready() {
+    let node = Node::start("not-ready").await;
+    let nowhere = Options { cri_socket: node.dir.join("nowhere"), ..options(&node) };
+    for (client, options, missing) in
+        [(client().await, nowhere, "the container runtime at"), (unreachable(), options(&node), "the agent's rights")]
+    {
+        let agent = Agent::start(client, options, Arc::default()).await.unwrap();
+        let mut checked = agent.checked.subscribe();
+        timeout(DEADLINE, checked.changed()).await.unwrap().unwrap();
+        let why = agent.is_ready()().unwrap_err();
+        assert!(why.contains(missing), "{why}");
+        agent.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn account_without_rights_is_not_ready() {
+    let node = Node::start("no-rights").await;
+    let runtime = Runtime::new(&node.socket(), Default::default());
+    let missing = check(&client_without_rights().await, &runtime).await.unwrap_err();
+    assert!(missing.contains("get podnotifications.boathook.dev and 1 more is missing"), "{missing}");
 }

@@ -7,7 +7,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Signal;
+use crate::{Signal, names};
 
 /// An action written by a caller. Who writes one must be allowed to `create pods/exec` in the namespace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -33,6 +33,36 @@ pub struct Action {
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 1))]
     pub timeout_seconds: i32,
+    /// What is kept of its output, for every user who may read the object. Tail (default): the end of it, in
+    /// `output` and in messages. None: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Output>,
+}
+
+/// What is kept of the output of an action: it may hold secrets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Output {
+    None,
+    #[default]
+    Tail,
+}
+
+impl Output {
+    /// What may be shown of this output.
+    pub fn shown(self, output: String) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::Tail => output,
+        }
+    }
+
+    /// As objects have it: the default is not written.
+    pub fn written(self) -> Option<Self> {
+        match self {
+            Self::None => Some(self),
+            Self::Tail => None,
+        }
+    }
 }
 
 /// Runs a command in the container: an argument list, never a line for a shell.
@@ -40,7 +70,7 @@ pub struct Action {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecAction {
     /// The program and its arguments. Nothing is expanded.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1), inner(regex(pattern = names::WORD)))]
     pub command: Vec<String>,
     /// Keeps its streams open until the undo: it is ready when it prints the line `READY`, and ends when it reads the
     /// line `RELEASE` or the end of its input. Only in the `action` of a PodNotification, which then needs an `undo`.
@@ -114,6 +144,7 @@ pub enum Deed {
 pub struct ValidAction {
     pub deed: Deed,
     pub timeout: Duration,
+    pub output: Output,
 }
 
 impl Action {
@@ -124,12 +155,13 @@ impl Action {
 
     /// What it does; the error says what to write instead.
     pub fn validate(&self) -> Result<ValidAction, String> {
-        let Self { exec, signal, http_get, tcp_socket, timeout_seconds } = self;
+        let Self { exec, signal, http_get, tcp_socket, timeout_seconds, output } = self;
         let deed = match (exec, signal, http_get, tcp_socket) {
             (Some(exec), None, None, None) => {
                 if exec.command.first().is_none_or(String::is_empty) {
                     return Err("exec.command: names no program".to_owned());
                 }
+                names::words("exec.command", &exec.command)?;
                 Deed::Exec(exec.clone())
             }
             (None, Some(signal), None, None) => Deed::Signal(*signal),
@@ -139,14 +171,15 @@ impl Action {
         };
         let timeout = u64::try_from(*timeout_seconds).ok().filter(|seconds| *seconds >= 1);
         let timeout = timeout.ok_or_else(|| format!("timeoutSeconds: {timeout_seconds} is less than 1"))?;
-        Ok(ValidAction { deed, timeout: Duration::from_secs(timeout) })
+        Ok(ValidAction { deed, timeout: Duration::from_secs(timeout), output: output.unwrap_or_default() })
     }
 }
 
 impl From<&ValidAction> for Action {
     fn from(valid: &ValidAction) -> Self {
         let timeout_seconds = i32::try_from(valid.timeout.as_secs()).unwrap_or(i32::MAX);
-        let mut action = Self { exec: None, signal: None, http_get: None, tcp_socket: None, timeout_seconds };
+        let output = valid.output.written();
+        let mut action = Self { exec: None, signal: None, http_get: None, tcp_socket: None, timeout_seconds, output };
         match valid.deed.clone() {
             Deed::Exec(exec) => action.exec = Some(exec),
             Deed::Signal(signal) => action.signal = Some(signal),
@@ -182,8 +215,26 @@ mod tests {
             (serde_json::json!({"exec": {"command": ["a"]}, "signal": "HUP"}), "exactly one"),
             (serde_json::json!({"exec": {"command": []}}), "program"),
             (serde_json::json!({"signal": "HUP", "timeoutSeconds": 0}), "less than 1"),
+            (serde_json::json!({"exec": {"command": ["a", "\0"]}}), "exec.command[1]: contains a NUL"),
         ] {
             assert!(action(wrong.clone()).validate().unwrap_err().contains(word), "{wrong}");
         }
+    }
+    #[test]
+    fn opt_out_of_output_survives_validation() {
+        for (written, output) in [(None, Output::Tail), (Some("Tail"), Output::Tail), (Some("None"), Output::None)] {
+            let mut json = serde_json::json!({"exec": {"command": ["dump"]}});
+            if let Some(written) = written {
+                json["output"] = written.into();
+            }
+            let valid = action(json).validate().unwrap();
+            assert_eq!(valid.output, output);
+            assert_eq!(Action::from(&valid).output, output.written());
+        }
+        let wrong = serde_json::json!({"exec": {"command": ["dump"]}, "output": "Head"});
+        let wrong = serde_json::from_value::<Action>(wrong).unwrap_err().to_string();
+        assert!(wrong.contains("`Head`") && wrong.contains("`None` or `Tail`"), "{wrong}");
+        assert_eq!(Output::None.shown("secret".to_owned()), "");
+        assert_eq!(Output::Tail.shown("well".to_owned()), "well");
     }
 }

@@ -5,7 +5,12 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::execution_hook::{ContainerExecutionHookStatus, ContainerSelector, FreezeWindow, PodContainerNames};
+use crate::{
+    execution_hook::{
+        ContainerExecutionHookStatus, ContainerSelector, FreezeWindow, PodContainerNames, validate_targets,
+    },
+    names, selector,
+};
 
 /// Freezes an application, cuts snapshots of its volumes, and thaws it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
@@ -18,6 +23,7 @@ use crate::execution_hook::{ContainerExecutionHookStatus, ContainerSelector, Fre
     status = "ApplicationSnapshotStatus",
     derive = "PartialEq",
     doc = "Freezes an application, cuts snapshots of its volumes, and thaws it, whatever happens.",
+    selectable = ".status.phase",
     printcolumn = r#"{"name": "Phase", "type": "string", "jsonPath": ".status.phase"}"#,
     printcolumn = r#"{"name": "Frozen", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Frozen\")].status"}"#,
     printcolumn = r#"{"name": "Since", "type": "date", "jsonPath": ".status.freezeWindow.startTime"}"#,
@@ -34,7 +40,7 @@ pub struct ApplicationSnapshotSpec {
     pub source: SnapshotSource,
     /// The VolumeSnapshotClass. Absent: the cluster's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = names::OBJECT))]
     pub volume_snapshot_class_name: Option<String>,
     /// The hooks: PreActions in this order, PostActions in reverse. Without any, the snapshot is crash-consistent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -73,6 +79,20 @@ impl ApplicationSnapshotSpec {
     }
 }
 
+impl ApplicationSnapshotSpec {
+    /// Refuses names and selectors that Kubernetes does not have; the error says what to write instead.
+    pub fn validate(&self) -> Result<(), String> {
+        self.source.validate()?;
+        if let Some(name) = &self.volume_snapshot_class_name {
+            names::object("volumeSnapshotClassName", name)?;
+        }
+        let mut infos = self.execution_hook_infos.iter().enumerate();
+        infos.try_for_each(|(place, info)| {
+            info.validate().map_err(|wrong| format!("executionHookInfos[{place}].{wrong}"))
+        })
+    }
+}
+
 /// The default of `cutTimeoutSeconds`.
 pub const DEFAULT_CUT_TIMEOUT_SECONDS: i32 = 60;
 
@@ -90,14 +110,14 @@ fn default_cut_timeout() -> i32 {
 pub struct SnapshotSource {
     /// The claim to cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = names::OBJECT))]
     pub persistent_volume_claim_name: Option<String>,
     /// The claims to cut, all at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
     /// A VolumeSnapshot that is being created by somebody else: it is waited for, not made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = names::OBJECT))]
     pub volume_snapshot_name: Option<String>,
     /// Its UID: another one under the same name is not it.
     #[serde(default, rename = "volumeSnapshotUID", skip_serializing_if = "Option::is_none")]
@@ -105,11 +125,27 @@ pub struct SnapshotSource {
     pub volume_snapshot_uid: Option<String>,
 }
 
+impl SnapshotSource {
+    /// Refuses names and selectors that Kubernetes does not have; the error says what to write instead.
+    pub fn validate(&self) -> Result<(), String> {
+        if let Some(name) = &self.persistent_volume_claim_name {
+            names::object("source.persistentVolumeClaimName", name)?;
+        }
+        if let Some(name) = &self.volume_snapshot_name {
+            names::object("source.volumeSnapshotName", name)?;
+        }
+        match &self.selector {
+            Some(labels) => selector::parse(labels).map(drop).map_err(|wrong| format!("source.selector.{wrong}")),
+            None => Ok(()),
+        }
+    }
+}
+
 /// A template, and where it runs. Without a list or selector: in the pods and containers that mount the claims.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionHookInfo {
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = names::OBJECT))]
     pub execution_hook_template_name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_selector: Option<LabelSelector>,
@@ -121,6 +157,13 @@ pub struct ExecutionHookInfo {
 }
 
 impl ExecutionHookInfo {
+    /// Refuses names and selectors that Kubernetes does not have; the error says what to write instead.
+    pub fn validate(&self) -> Result<(), String> {
+        let Self { execution_hook_template_name, pod_selector, container_selector, pod_container_names_list } = self;
+        names::object("executionHookTemplateName", execution_hook_template_name)?;
+        validate_targets(pod_container_names_list.as_deref(), pod_selector.as_ref(), container_selector.as_ref())
+    }
+
     /// Whether it says where to run: else the pods that mount the claims are meant.
     pub fn names_a_target(&self) -> bool {
         self.pod_selector.is_some() || self.pod_container_names_list.is_some()
@@ -167,6 +210,7 @@ pub struct ApplicationSnapshotStatus {
     pub execution_hook_names: Vec<String>,
     /// What became of each: kept when the hooks are gone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".to_owned()]))]
     pub hooks: Vec<HookRecord>,
     /// What is cut.
@@ -178,6 +222,11 @@ pub struct ApplicationSnapshotStatus {
     /// Those that share its freeze: it is not thawed before they are cut, but no later than a cut may take.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub followers: Vec<SnapshotReference>,
+    /// PodNotifications of others in the pods that it freezes, recorded before they run: if one of them is gone when the
+    /// cut is seen, whether it thawed a pod is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1000))]
+    pub other_notifications: Vec<OtherNotification>,
     /// What went wrong: why it failed, or why it is called no more than `Crash`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<Trouble>,
@@ -191,7 +240,7 @@ pub struct ApplicationSnapshotStatus {
     /// From the start of the first PreAction to the end of the last PostAction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freeze_window: Option<FreezeWindow>,
-    /// Frozen; Thawed; Complete; Failed.
+    /// Frozen; Thawed; Complete; Failed; Succeeded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,
@@ -208,15 +257,18 @@ pub enum Phase {
     Cutting,
     /// PostActions run, hook after hook, in reverse.
     Thawing,
+    /// The verdict is final, and a PostAction failed: it is retried, and the phase is Complete or Failed once it succeeds.
+    ThawFailed,
     Complete,
     Failed,
 }
 
 impl Phase {
+    /// Whether the verdict is final: at most a thaw is still retried.
     pub fn is_terminal(self) -> bool {
         match self {
             Self::Pending | Self::Freezing | Self::Cutting | Self::Thawing => false,
-            Self::Complete | Self::Failed => true,
+            Self::ThawFailed | Self::Complete | Self::Failed => true,
         }
     }
 }
@@ -258,6 +310,19 @@ pub struct SnapshotReference {
     pub uid: String,
 }
 
+/// A PodNotification that no hook of the snapshot made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OtherNotification {
+    pub name: String,
+    pub uid: String,
+    pub pod_name: String,
+    /// The containers that it runs in. Absent: not known when it was recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1000))]
+    pub containers: Vec<String>,
+}
+
 /// One hook of the snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -266,6 +331,7 @@ pub struct HookRecord {
     pub execution_hook_template_name: String,
     /// Where it runs, if that was found out from who mounts the claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1000))]
     pub pod_container_names_list: Option<Vec<PodContainerNames>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pre_action_succeed: Option<bool>,
@@ -288,6 +354,9 @@ pub struct SnapshotRecord {
     /// The pods that used the claim when the freeze began, by UID: whoever comes later is not frozen.
     #[serde(default, rename = "podUIDs", skip_serializing_if = "Vec::is_empty")]
     pub pod_uids: Vec<String>,
+    /// When the controller first saw a VolumeSnapshot that another user makes: if it is gone later, it was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_time: Option<MicroTime>,
     /// When the controller saw that it had been cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_seen_time: Option<MicroTime>,

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     ApplicationSnapshot, DeploymentLifecycle, ExecutionHook, ExecutionHookTemplate, Notification, PodNotification,
+    selector,
 };
 
 /// Every kind's, in the order of their names.
@@ -18,7 +19,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         Notification::crd(),
         PodNotification::crd(),
     ];
-    all.map(without_nulls).into()
+    all.map(without_nulls).map(with_selectors_checked).into()
 }
 
 /// Refuses fields that were written beside `spec` instead of under it, with words: the API server would drop them.
@@ -52,6 +53,13 @@ fn without_nulls(crd: CustomResourceDefinition) -> CustomResourceDefinition {
     serde_json::from_value(value).expect("what is left is a definition still")
 }
 
+/// Every label selector is held to Kubernetes' rules for it.
+fn with_selectors_checked(crd: CustomResourceDefinition) -> CustomResourceDefinition {
+    let mut value = serde_json::to_value(crd).expect("a definition made of our own types is JSON");
+    selector::restrict(&mut value);
+    serde_json::from_value(value).expect("it is a definition still")
+}
+
 fn strip(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -83,5 +91,12 @@ mod tests {
         let crd = all().into_iter().find(|crd| crd.spec.names.kind == "PodNotification").unwrap();
         let fields = crd.spec.versions[0].selectable_fields.as_ref().unwrap();
         assert_eq!(fields[0].json_path, ".status.nodeName");
+    }
+
+    #[test]
+    fn controller_can_select_undecided_snapshots() {
+        let crd = all().into_iter().find(|crd| crd.spec.names.kind == "ApplicationSnapshot").unwrap();
+        let fields = crd.spec.versions[0].selectable_fields.as_ref().unwrap();
+        assert_eq!(fields[0].json_path, ".status.phase");
     }
 }

@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::{
     Action, ExecAction, HttpGetAction, TcpSocketAction,
-    action::{Deed, ValidAction},
+    action::{Deed, Output, ValidAction},
+    names,
     words::{NOTIFIERS_PREFIX, RESERVED_NOTIFIER_PREFIX},
 };
 
@@ -68,7 +69,8 @@ impl Probe {
     pub fn action(&self) -> Result<ValidAction, String> {
         let Self { exec, http_get, tcp_socket, timeout_seconds, .. } = self;
         let (exec, http_get, tcp_socket) = (exec.clone(), http_get.clone(), tcp_socket.clone());
-        let action = Action { exec, signal: None, http_get, tcp_socket, timeout_seconds: *timeout_seconds };
+        let action =
+            Action { exec, signal: None, http_get, tcp_socket, timeout_seconds: *timeout_seconds, output: None };
         action.validate().map_err(|wrong| wrong.replace("exec, signal, httpGet", "exec, httpGet"))
     }
 
@@ -120,6 +122,7 @@ struct Entry {
     handler: Option<Value>,
     timeout_seconds: Option<Value>,
     probe: Option<Value>,
+    output: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -202,7 +205,7 @@ type Wrong = (Option<&'static str>, String);
 
 fn parse_entry(value: Value) -> Result<Notifier, Wrong> {
     let entry: Entry = serde_json::from_value(value).map_err(|error| (None, error.to_string()))?;
-    let Entry { name, handler, timeout_seconds, probe } = entry;
+    let Entry { name, handler, timeout_seconds, probe, output } = entry;
     let name: String = read("name", name)?.ok_or((Some("name"), "missing: give the notifier a name".to_owned()))?;
     validate_name(&name).map_err(|problem| (Some("name"), problem))?;
     let handler = read("handler", handler)?.ok_or((Some("handler"), "missing: write exec or signal".to_owned()))?;
@@ -213,7 +216,8 @@ fn parse_entry(value: Value) -> Result<Notifier, Wrong> {
     if let Some(probe) = &probe {
         validate_probe(probe).map_err(|problem| (Some("probe"), problem))?;
     }
-    Ok(Notifier { name, action: ValidAction { deed, timeout }, probe })
+    let output: Option<Output> = read("output", output)?;
+    Ok(Notifier { name, action: ValidAction { deed, timeout, output: output.unwrap_or_default() }, probe })
 }
 
 /// A field, if it is there.
@@ -230,7 +234,10 @@ fn parse_handler(handler: Handler) -> Result<Deed, Wrong> {
                 "a notifier's session cannot be held: write the command as the `action` of a PodNotification"
                     .to_owned(),
             )),
-            Some(program) if !program.is_empty() => Ok(Deed::Exec(exec)),
+            Some(program) if !program.is_empty() => {
+                names::words("command", &exec.command).map_err(|wrong| (Some("handler.exec"), wrong))?;
+                Ok(Deed::Exec(exec))
+            }
             _ => Err((Some("handler.exec.command"), "names no program".to_owned())),
         },
         (None, Some(signal)) => {
@@ -325,9 +332,15 @@ mod tests {
         let text = "[{name: a, handler: {exec: {command: [sync]}}, probe: {tcpSocket: {port: 80}}}]";
         let declared = parse(text).unwrap();
         let (_, notifier) = declared.iter().next().unwrap();
-        assert_eq!(notifier.action.timeout, Duration::from_secs(1));
+        assert_eq!((notifier.action.timeout, notifier.action.output), (Duration::from_secs(1), Output::Tail));
         let probe = notifier.probe.as_ref().unwrap();
         assert_eq!((probe.period_seconds, probe.success_threshold, probe.timeout_seconds), (1, 1, 1));
+    }
+
+    #[test]
+    fn output_is_opted_out_of_by_notifier() {
+        let declared = parse("- {name: a, handler: {exec: {command: [dump]}}, output: None}").unwrap();
+        assert_eq!(declared.iter().next().unwrap().1.action.output, Output::None);
     }
 
     #[test]
@@ -355,6 +368,7 @@ mod tests {
             ("- {name: a, handler: {}}", "handler: ", "exactly one"),
             ("- {name: a, handler: {signal: HUP, exec: {command: [a]}}}", "handler: ", "exactly one"),
             ("- {name: a, handler: {exec: {command: []}}}", "handler.exec.command: ", "no program"),
+            (r#"- {name: a, handler: {exec: {command: [a, "\0"]}}}"#, "handler.exec: command[1]: ", "NUL"),
             ("- {name: a, handler: {exec: {command: [a], hold: true}}}", "handler.exec.hold: ", "PodNotification"),
             ("- {name: a, handler: {signal: 1}}", "handler.signal: ", "number"),
             ("- {name: a, handler: {signal: SIGFOO}}", "handler.signal: ", "no signal"),
@@ -363,6 +377,7 @@ mod tests {
             ("- {name: [a], handler: {signal: HUP}}", "entry 0, name: ", "string"),
             (&format!("- {{name: a, {handler}, timeoutSeconds: 0}}"), "timeoutSeconds: ", "less than 1"),
             (&format!("- {{name: a, {handler}, timeoutSeconds: 9999999999}}"), "timeoutSeconds: ", "too long"),
+            (&format!("- {{name: a, {handler}, output: Head}}"), "entry 0 (`a`), output: ", "`None` or `Tail`"),
             (&format!("- {{name: a, {handler}, timeout: 1}}"), "entry 0 (`a`): ", "`timeout`"),
             (&format!("- {{name: a, {handler}, probe: {{}}}}"), "probe: ", "exactly one of exec, httpGet"),
             (&format!("- {{name: a, {handler}, probe: {{exec: {{command: [a], hold: true}}}}}}"), "probe: ", "held"),

@@ -8,6 +8,8 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::names;
+
 /// Runs hooks at the stages of each rollout of the Deployment of the same name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
@@ -43,6 +45,18 @@ pub struct DeploymentLifecycleSpec {
 }
 
 impl DeploymentLifecycleSpec {
+    /// Refuses names that cannot exist and commands that cannot be run; the error says what to write instead.
+    pub fn validate(&self) -> Result<(), String> {
+        for stage in Stage::ALL {
+            let Some(LifecycleHook { exec_new_pod: run, .. }) = self.hook(stage) else { continue };
+            let field = |name: &str| format!("{stage}.execNewPod.{name}");
+            names::container(&field("containerName"), &run.container_name)?;
+            names::words(&field("command"), &run.command)?;
+            names::words(&field("args"), &run.args)?;
+        }
+        Ok(())
+    }
+
     pub fn hook(&self, stage: Stage) -> Option<&LifecycleHook> {
         match stage {
             Stage::Pre => self.pre.as_ref(),
@@ -76,15 +90,15 @@ pub enum FailurePolicy {
 #[serde(rename_all = "camelCase")]
 pub struct ExecNewPod {
     /// The container of the Deployment's template whose image, environment and resources are taken.
-    #[schemars(length(min = 1, max = 63))]
+    #[schemars(length(min = 1, max = 63), regex(pattern = names::LABEL))]
     pub container_name: String,
     /// The command; the container's own is never taken. Absent: the image's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), inner(length(max = 16384)))]
+    #[schemars(length(max = 64), inner(length(max = 16384), regex(pattern = names::WORD)))]
     pub command: Vec<String>,
     /// Its arguments; the container's own are never taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), inner(length(max = 16384)))]
+    #[schemars(length(max = 64), inner(length(max = 16384), regex(pattern = names::WORD)))]
     pub args: Vec<String>,
     /// Variables that come after those of the container.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -92,7 +106,7 @@ pub struct ExecNewPod {
     pub env: Vec<EnvVar>,
     /// The volumes of the template that are mounted, where the container mounts them. Names that it has not are ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), inner(length(max = 63)))]
+    #[schemars(length(max = 64), inner(length(max = 63), regex(pattern = names::LABEL)))]
     pub volumes: Vec<String>,
 }
 
@@ -139,7 +153,7 @@ pub struct DeploymentLifecycleStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub history: Vec<PastRollout>,
-    /// Accepted; Complete; Failed.
+    /// Accepted; Complete; Failed; Succeeded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,
@@ -281,6 +295,8 @@ pub enum StageState {
     Failed,
     /// A person had it skipped.
     Skipped,
+    /// A newer template came before it had ended.
+    Superseded,
 }
 
 impl StageState {
@@ -288,7 +304,7 @@ impl StageState {
     pub fn has_passed(self) -> bool {
         match self {
             Self::Succeeded | Self::Ignored | Self::Skipped => true,
-            Self::Running | Self::Failed => false,
+            Self::Running | Self::Failed | Self::Superseded => false,
         }
     }
 }

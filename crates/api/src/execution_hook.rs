@@ -5,7 +5,10 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::hook_action::{HookAction, HookPolicy};
+use crate::{
+    hook_action::{HookAction, HookPolicy},
+    names, selector,
+};
 
 /// Runs a PreAction in the selected containers, and later the PostAction that takes it back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
@@ -37,7 +40,7 @@ use crate::hook_action::{HookAction, HookPolicy};
 pub struct ExecutionHookSpec {
     /// The ExecutionHookTemplate, of the same namespace, that says what to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = names::OBJECT))]
     pub execution_hook_template_name: Option<String>,
     /// Instead of a template: what runs when the hook is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,29 +74,83 @@ pub struct ExecutionHookSpec {
 }
 
 impl ExecutionHookSpec {
+    /// Refuses names and selectors that Kubernetes does not have; the error says what to write instead.
+    pub fn validate(&self) -> Result<(), String> {
+        if let Some(name) = &self.execution_hook_template_name {
+            names::object("executionHookTemplateName", name)?;
+        }
+        let Self { pod_container_names_list, pod_selector, container_selector, .. } = self;
+        validate_targets(pod_container_names_list.as_deref(), pod_selector.as_ref(), container_selector.as_ref())
+    }
+
     /// Whether its author wrote a command of their own into it.
     pub fn is_inline(&self) -> bool {
         self.pre_action.iter().chain(&self.post_action).any(HookAction::is_inline)
     }
 }
 
+/// Refuses names and selectors that Kubernetes does not have.
+pub(crate) fn validate_targets(
+    list: Option<&[PodContainerNames]>,
+    pods: Option<&LabelSelector>,
+    containers: Option<&ContainerSelector>,
+) -> Result<(), String> {
+    for (place, pod) in list.iter().copied().flatten().enumerate() {
+        let field = format!("podContainerNamesList[{place}]");
+        names::object(&format!("{field}.podName"), &pod.pod_name)?;
+        if pod.container_name.is_some() {
+            return Err(format!("{field}.containerName is called containerNames, and is a list"));
+        }
+        for (place, name) in pod.container_names.iter().enumerate() {
+            names::container(&format!("{field}.containerNames[{place}]"), name)?;
+        }
+    }
+    if let Some(pods) = pods {
+        selector::parse(pods).map_err(|wrong| format!("podSelector.{wrong}"))?;
+    }
+    match containers {
+        Some(containers) if containers.capital_container_name.is_some() => {
+            Err("containerSelector.ContainerName is called containerName".to_owned())
+        }
+        Some(containers) if containers.container_name.is_empty() => {
+            Err("containerSelector.containerName is missing: name a container".to_owned())
+        }
+        Some(containers) => names::container("containerSelector.containerName", &containers.container_name),
+        None => Ok(()),
+    }
+}
+
 /// Containers of one pod.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(validation = ("!has(self.containerName)", "containerName is called containerNames, and is a list"))]
 pub struct PodContainerNames {
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = names::OBJECT))]
     pub pod_name: String,
     #[serde(default)]
-    #[schemars(length(max = 100), inner(length(max = 253)))]
+    #[schemars(length(max = 100), inner(length(max = 253), regex(pattern = names::LABEL)))]
     pub container_names: Vec<String>,
+    /// Not a field: `containerNames` is meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container_name: Option<String>,
 }
 
 /// Containers have no labels: they are selected by name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = ("!has(self.ContainerName)", "ContainerName is called containerName"),
+    validation = ("has(self.containerName) || has(self.ContainerName)", "containerName is missing: name a container")
+)]
 pub struct ContainerSelector {
-    #[schemars(length(min = 1, max = 253))]
+    // Not required by the schema, which would otherwise not get to the rules.
+    /// The name of the container. Required.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(min = 1, max = 253), regex(pattern = names::LABEL))]
     pub container_name: String,
+    /// Not a field: `containerName` is meant.
+    #[serde(default, rename = "ContainerName", skip_serializing_if = "Option::is_none")]
+    pub capital_container_name: Option<String>,
 }
 
 /// What was recorded when the hook was accepted, and what happened.
@@ -123,7 +180,7 @@ pub struct ExecutionHookStatus {
     /// From the start of the first PreAction to the end of the last PostAction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freeze_window: Option<FreezeWindow>,
-    /// Accepted; NoExpiry; Frozen; Expired; Thawed.
+    /// Accepted; NoExpiry; Frozen; Expired; Thawed; Succeeded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,

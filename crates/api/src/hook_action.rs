@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Action, ExecAction, HttpGetAction, TcpSocketAction,
-    action::{DEFAULT_TIMEOUT_SECONDS, ValidAction},
+    action::{DEFAULT_TIMEOUT_SECONDS, Output, ValidAction},
 };
 
 /// One action of a hook. Who writes a command must be allowed to `create pods/exec` in the namespace. It must be
@@ -15,7 +15,8 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = ("[has(self.exec), has(self.httpGet), has(self.tcpSocket), has(self.notifier)].filter(x, x).size() == 1", "write exactly one of exec, httpGet, tcpSocket and notifier"),
-    validation = ("!has(self.notifier) || !has(self.actionTimeoutSeconds)", "a notifier has a timeoutSeconds of its own, where it is declared: leave actionTimeoutSeconds away")
+    validation = ("!has(self.notifier) || !has(self.actionTimeoutSeconds)", "a notifier has a timeoutSeconds of its own, where it is declared: leave actionTimeoutSeconds away"),
+    validation = ("!has(self.notifier) || !has(self.output)", "a notifier has an output of its own, where it is declared: remove output here")
 )]
 pub struct HookAction {
     /// Runs a command in the container.
@@ -35,6 +36,10 @@ pub struct HookAction {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub action_timeout_seconds: Option<i32>,
+    /// What is kept of its output, for every user who may read the objects. Tail (default): the end of it, in the
+    /// `output` of its PodNotification and in messages. None: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Output>,
 }
 
 /// What a hook's action is, once it has been looked at.
@@ -59,13 +64,14 @@ impl HookAction {
 
     /// What it does; the error says what to write instead.
     pub fn validate(&self) -> Result<ValidHookAction, String> {
-        let Self { exec, http_get, tcp_socket, notifier, action_timeout_seconds } = self;
+        let Self { exec, http_get, tcp_socket, notifier, action_timeout_seconds, output } = self;
         let inline = Action {
             exec: exec.clone(),
             signal: None,
             http_get: http_get.clone(),
             tcp_socket: tcp_socket.clone(),
             timeout_seconds: action_timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS),
+            output: *output,
         };
         match notifier {
             None => match inline.validate() {
@@ -108,6 +114,9 @@ mod tests {
         let valid = action(json!({"exec": {"command": ["sync"]}, "actionTimeoutSeconds": 3})).validate().unwrap();
         let ValidHookAction::Inline(valid) = valid else { panic!("{valid:?}") };
         assert_eq!(valid.timeout.as_secs(), 3);
+        assert_eq!(valid.output, Output::Tail);
+        let silent = action(json!({"exec": {"command": ["dump"]}, "output": "None"})).validate().unwrap();
+        assert!(matches!(silent, ValidHookAction::Inline(silent) if silent.output == Output::None));
         let named = action(json!({"notifier": "freeze"})).validate().unwrap();
         assert_eq!(named, ValidHookAction::Notifier("freeze".to_owned()));
         for (wrong, word) in [

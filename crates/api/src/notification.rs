@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
     printcolumn = r#"{"name": "Complete", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Complete\")].status"}"#,
     printcolumn = r#"{"name": "Succeeded", "type": "integer", "jsonPath": ".status.succeededCount"}"#,
     printcolumn = r#"{"name": "Failed", "type": "integer", "jsonPath": ".status.failedCount"}"#,
+    printcolumn = r#"{"name": "Undeclared", "type": "integer", "jsonPath": ".status.undeclaredCount"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
@@ -52,16 +53,19 @@ pub struct NotificationStatus {
     /// How many of its PodNotifications have failed.
     #[serde(default)]
     pub failed_count: i32,
-    /// How many of its PodNotifications have succeeded.
+    /// In how many pods every handler has succeeded.
     #[serde(default)]
     pub succeeded_count: i32,
+    /// How many pods declare no notifier of this name: nothing ran in them.
+    #[serde(default)]
+    pub undeclared_count: i32,
     /// When the controller first saw it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<MicroTime>,
     /// When the last of its PodNotifications had ended. Never set under AllPods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete_time: Option<MicroTime>,
-    /// Accepted; Complete.
+    /// Accepted; Complete; Succeeded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,

@@ -5,7 +5,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Action;
+use crate::{Action, names};
 
 /// A request to run one action in one pod, once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
@@ -38,7 +38,7 @@ use crate::Action;
 )]
 pub struct PodNotificationSpec {
     /// The pod, in the same namespace.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 253), regex(pattern = names::OBJECT))]
     pub pod_name: String,
     /// The pod must have this UID: another one under the same name is not told.
     #[serde(default, rename = "podUID", skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ pub struct PodNotificationSpec {
     pub action: Option<Action>,
     /// Where it runs. Absent: an action in every container of the pod, a notifier in those that declare it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 1000), inner(length(max = 253)))]
+    #[schemars(length(min = 1, max = 1000), inner(length(max = 253), regex(pattern = names::LABEL)))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub containers: Option<Vec<String>>,
     /// If no executor has claimed it this long after its creation, it fails and never runs. Default 60.
@@ -79,6 +79,13 @@ impl PodNotificationSpec {
     /// Whether its handler is a command whose session is held until the undo.
     pub fn holds(&self) -> bool {
         self.action.as_ref().is_some_and(Action::holds)
+    }
+
+    /// Refuses names that cannot exist; the error says what to write instead.
+    pub fn validate(&self) -> Result<(), String> {
+        names::object("podName", &self.pod_name)?;
+        let mut containers = self.containers.iter().flatten().enumerate();
+        containers.try_for_each(|(place, name)| names::container(&format!("containers[{place}]"), name))
     }
 
     /// Whether its caller wrote a command of their own into it.

@@ -61,12 +61,15 @@ fn infos(
         let problem = "names no template: write the name of an ExecutionHookTemplate".to_owned();
         return Err(MarkMistake { place: format!("label `{EXECUTION_HOOK_TEMPLATE_LABEL}`"), problem });
     }
-    Ok(Some(vec![ExecutionHookInfo {
+    let info = ExecutionHookInfo {
         execution_hook_template_name: template.clone(),
         pod_selector: None,
         container_selector: None,
         pod_container_names_list: None,
-    }]))
+    };
+    let place = format!("label `{EXECUTION_HOOK_TEMPLATE_LABEL}`");
+    info.validate().map_err(|problem| MarkMistake { place, problem })?;
+    Ok(Some(vec![info]))
 }
 
 /// What is wrong with a mark, and where.
@@ -129,12 +132,14 @@ fn info(value: Value) -> Result<ExecutionHookInfo, Wrong> {
     let template: Option<String> = read(name, execution_hook_template_name)?;
     let template = template.filter(|template| !template.is_empty());
     let missing = || (Some(name.to_owned()), "missing: write the name of an ExecutionHookTemplate".to_owned());
-    Ok(ExecutionHookInfo {
+    let info = ExecutionHookInfo {
         execution_hook_template_name: template.ok_or_else(missing)?,
         pod_selector: read("podSelector", pod_selector)?,
         container_selector: read("containerSelector", container_selector)?,
         pod_container_names_list: read("podContainerNamesList", pod_container_names_list)?,
-    })
+    };
+    info.validate().map_err(|wrong| (None, wrong))?;
+    Ok(info)
 }
 
 /// A field, if it is there; every word in it must have a meaning.
@@ -202,9 +207,10 @@ mod tests {
     fn a_label_is_a_template_and_an_annotation_wins() {
         let infos = of(&BTreeMap::new(), &labelled("mysql")).unwrap().unwrap().infos;
         assert_eq!((infos.len(), infos[0].execution_hook_template_name.as_str()), (1, "mysql"));
-        let annotations = BTreeMap::from([(EXECUTION_HOOK_INFOS.to_owned(), EXAMPLE.to_owned())]);
+        let annotation = "[{executionHookTemplateName: db}]".to_owned();
+        let annotations = BTreeMap::from([(EXECUTION_HOOK_INFOS.to_owned(), annotation)]);
         let infos = of(&annotations, &labelled("mysql")).unwrap().unwrap().infos;
-        assert_eq!(infos[0].execution_hook_template_name, "NAME");
+        assert_eq!(infos[0].execution_hook_template_name, "db");
         assert_eq!(of(&BTreeMap::new(), &BTreeMap::new()), Ok(None));
         assert!(of(&BTreeMap::new(), &labelled("")).unwrap_err().to_string().contains("ExecutionHookTemplate"));
     }
@@ -238,7 +244,21 @@ mod tests {
                 format!("[{{{name}, podSelector: {{matchLabel: {{a: b}}}}}}]"),
                 "podSelector.matchLabel: there is no such",
             ),
-            (format!("[{{{name}, containerSelector: {{name: a}}}}]"), "missing field `containerName`"),
+            (format!("[{{{name}, containerSelector: {{name: a}}}}]"), "containerSelector.name: there is no such field"),
+            (
+                format!("[{{{name}, containerSelector: {{ContainerName: a}}}}]"),
+                "containerSelector.ContainerName is called containerName",
+            ),
+            (format!("[{{{name}, containerSelector: {{}}}}]"), "containerSelector.containerName is missing"),
+            (
+                format!("[{{{name}, podContainerNamesList: [{{podName: a, containerName: b}}]}}]"),
+                "podContainerNamesList[0].containerName is called containerNames",
+            ),
+            ("[{executionHookTemplateName: A}]".to_owned(), "entry 0: executionHookTemplateName: \"A\" is not a name"),
+            (
+                format!("[{{{name}, podSelector: {{matchExpressions: [{{key: a, operator: Has}}]}}}}]"),
+                "entry 0: podSelector.matchExpressions[0].operator: \"Has\" is unknown",
+            ),
             (
                 format!("[{{{name}, podContainerNamesList: [{{podName: a, containers: [b]}}]}}]"),
                 "podContainerNamesList[0].containers: there is no such field",

@@ -10,8 +10,13 @@ pub const UNDO_FINALIZER: &str = "boathook.dev/undo";
 /// The prefix of the annotations by which a pod's author declares notifiers; the container's name follows it.
 pub const NOTIFIERS_PREFIX: &str = "notifiers.boathook.dev/";
 
-/// Set to `true` on a PodNotification, it gives up an undo that cannot succeed: the object is then let go.
+/// Set to `true` on a PodNotification or ExecutionHook, it gives up an undo that cannot succeed: the object is then let go.
+/// On an ApplicationSnapshot it only allows the removal of the finalizer. Setting it needs the right to `abandon` the object.
 pub const ABANDON_UNDO: &str = "boathook.dev/abandon-undo";
+
+/// The user who set [`ABANDON_UNDO`]. Admission writes it, and the controller copies it from a hook to its
+/// PodNotifications.
+pub const ABANDONED_BY: &str = "boathook.dev/abandoned-by";
 
 /// On a PodNotification or ExecutionHook: a time. An undo that waits for its next round goes at once.
 pub const UNDO_NOW: &str = "boathook.dev/undo-now";
@@ -43,6 +48,12 @@ pub const EXECUTION_HOOK_NAMES: &str = "boathook.dev/execution-hook-names";
 
 /// On a VolumeSnapshot: `Application` or `Crash`.
 pub const CONSISTENCY: &str = "boathook.dev/consistency";
+
+/// The annotations of a VolumeSnapshot that only Boathook sets: admission refuses them from other users.
+pub const SNAPSHOT_MARKS: [&str; 3] = [CONSISTENCY, EXECUTION_HOOK_NAMES, APPLICATION_SNAPSHOT_UID];
+
+/// The field manager with which Boathook writes its verdict on a VolumeSnapshot.
+pub const VERDICT_FIELD_MANAGER: &str = "boathook-verdict";
 
 /// On a Deployment: its rollouts have hooks. `required` by a person, from the start; `managed` since it was adopted. The
 /// Deployment controller copies it to the ReplicaSets, which are held for it.
@@ -94,6 +105,9 @@ pub const DRILL_LABEL: &str = "boathook.dev/drill";
 /// this identity. Webhooks refuse it.
 pub const WEBHOOK_PROBE: &str = "boathook.dev/webhook-probe";
 
+/// On the webhook configuration: its UID, and the time after which its webhooks have checked the objects that are created.
+pub const CHECKED_SINCE: &str = "boathook.dev/checked-since";
+
 /// The name of the Lease by which controllers agree who leads.
 pub const LEASE: &str = "boathook";
 
@@ -106,6 +120,9 @@ pub mod condition {
     pub const ACCEPTED: &str = "Accepted";
     /// The handlers have ended, well or not.
     pub const COMPLETE: &str = "Complete";
+    /// The same for every kind, and what `kubectl wait` is for: Unknown until the end is known, then True for success and
+    /// False for failure.
+    pub const SUCCEEDED: &str = "Succeeded";
     /// What was done has been taken back.
     pub const UNDONE: &str = "Undone";
     /// A hook has no expiry: if nobody deletes it, it stays frozen.
@@ -144,6 +161,8 @@ pub mod reason {
     pub const FEATURE_DISABLED: &str = "FeatureDisabled";
     /// `Complete`: no container of the pod declares the notifier; nothing was to be done.
     pub const NO_MATCHING_NOTIFIER: &str = "NoMatchingNotifier";
+    /// A Notification's `Complete`: it found no Running pod.
+    pub const NO_POD: &str = "NoPod";
     /// `Complete`: every handler succeeded.
     pub const SUCCEEDED: &str = "Succeeded";
     /// `Complete`: a handler failed, or nothing was run; `status.error` says why.
@@ -156,7 +175,10 @@ pub mod reason {
     pub const UNDO_FAILED: &str = "UndoFailed";
     /// `Undone`: the pod is gone and its node is well, so there is nothing left to undo.
     pub const POD_GONE: &str = "PodGone";
-    /// `Undone`: the pod is gone, but its node is not Ready: nobody knows whether it still runs there.
+    /// The pod was told to end, so its undo was asked for.
+    pub const POD_ENDING: &str = "PodEnding";
+    /// `Undone`: the pod is gone, but its node is not Ready: nobody knows whether it still runs there. `Thawed`: likewise,
+    /// or its PodNotification was removed with its finalizer.
     pub const THAW_UNCONFIRMED: &str = "ThawUnconfirmed";
     /// `Undone`: nothing had been done that could be undone.
     pub const NOTHING_TO_UNDO: &str = "NothingToUndo";
@@ -173,9 +195,12 @@ pub mod reason {
     pub const RELEASE_FAILED: &str = "ReleaseFailed";
     /// `Undone`: a person gave it up, by annotation.
     pub const ABANDONED: &str = "Abandoned";
-    /// A Notification's `Accepted` or `Complete`: its spec cannot be carried out.
+    /// `Undone` with one of these: no undo is owed any longer.
+    pub const UNDO_CLOSED: [&str; 6] =
+        [UNDO_SUCCEEDED, SESSION_ENDED, POD_GONE, THAW_UNCONFIRMED, NOTHING_TO_UNDO, ABANDONED];
+    /// The spec cannot be carried out; the message names the field and says what to write.
     pub const INVALID: &str = "Invalid";
-    /// A Notification's `Complete`: pods are still to be told.
+    /// A Notification's `Complete`: pods are still to be told. `Succeeded`: the end is not known yet.
     pub const IN_PROGRESS: &str = "InProgress";
     /// A hook cannot run: it selects no container.
     pub const NO_TARGET: &str = "NoTarget";
@@ -225,10 +250,14 @@ pub mod reason {
     pub const CONTAINER_RESTARTED: &str = "ContainerRestarted";
     /// A pod that nobody had frozen used the claim.
     pub const NEW_POD: &str = "NewPod";
+    /// The VolumeSnapshotClass does not exist, or none is the default: the storage could not cut.
+    pub const SNAPSHOT_CLASS_NOT_FOUND: &str = "SnapshotClassNotFound";
     /// A running pod mounted the claim, and no hook covered it.
     pub const POD_NOT_FROZEN: &str = "PodNotFrozen";
     /// Something else that was frozen in the same container was thawed before the cut was seen.
     pub const THAWED_BY_ANOTHER: &str = "ThawedByAnother";
+    /// A verdict on a VolumeSnapshot that Boathook had not written was removed.
+    pub const FOREIGN_VERDICT: &str = "ForeignVerdict";
     /// Another process began the hook: this one cannot know whether its time was over.
     pub const CONTROLLER_CHANGED: &str = "ControllerChanged";
     /// `Complete`: as asked for.
@@ -239,6 +268,8 @@ pub mod reason {
     pub const STRATEGY: &str = "Strategy";
     /// A lifecycle looks after its Deployment.
     pub const MANAGED: &str = "Managed";
+    /// A Deployment is about to be looked after: it does not carry the annotation yet.
+    pub const ADOPTING: &str = "Adopting";
     /// A Deployment is looked after from now on; what it runs was rolled out before.
     pub const ADOPTED: &str = "Adopted";
     /// The Deployment is paused: nothing is begun and nothing let in.

@@ -37,7 +37,7 @@ pub fn main() -> ExitCode {
     let matches = parser.get_matches_mut();
     let parsed = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut parser).exit());
     let Some(command) = parsed.command else {
-        eprint!("{}", parser.render_help());
+        output::to_stderr(parser.render_help().to_string().trim_end());
         return ExitCode::from(2);
     };
     match commands::run(command) {

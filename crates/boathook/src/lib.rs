@@ -1,5 +1,8 @@
 //! Boathook as a program: its command line, what its commands do and print, and the embedded cluster.
 
+// A macro that prints panics when its stream is closed, and ends the task that logs.
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 mod access;
 mod cli;
 mod commands;
@@ -20,7 +23,6 @@ mod pods;
 mod rights;
 mod rollout;
 mod snapshot;
-mod snapshot_class;
 mod subject;
 mod thaw;
 mod timeline;

@@ -5,10 +5,12 @@ use std::fmt::{Debug, Write as _};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
 
+use crate::output;
+
 /// From now on warnings of this program's own crates are shown. Libraries have their errors returned.
 pub fn to_stderr() {
-    // Refused only when somebody else listens already, who then shows them.
-    let _ = tracing::subscriber::set_global_default(Lines(|line: &str| eprintln!("{line}")));
+    // Fails only when another subscriber is set already, which then shows them.
+    let _ = tracing::subscriber::set_global_default(Lines(output::to_stderr));
 }
 
 struct Lines<F>(F);

@@ -85,7 +85,7 @@ impl Notifiers {
             vec![pod.namespace.clone(), pod.name.clone(), container, notifier, handler, timeout, probe]
         };
         let of_notifier = |(container, notifier): (&str, &Notifier)| {
-            let Notifier { name, action: ValidAction { deed, timeout }, probe } = notifier;
+            let Notifier { name, action: ValidAction { deed, timeout, output: _ }, probe } = notifier;
             let probe = probe.as_ref().map_or_else(|| NONE.to_owned(), |probe| self.fitting(probe_text(probe)));
             row(container, name, self.fitting(deed_text(deed)), shown(*timeout), probe)
         };
@@ -132,7 +132,7 @@ fn objects(pod: &FoundPod) -> Vec<Value> {
 }
 
 fn object(mut object: Value, notifier: &Notifier) -> Value {
-    let Notifier { name, action: ValidAction { deed, timeout }, probe } = notifier;
+    let Notifier { name, action: ValidAction { deed, timeout, output }, probe } = notifier;
     object["name"] = name.as_str().into();
     object["handler"] = match deed {
         Deed::Exec(exec) => json!({"exec": exec}),
@@ -141,6 +141,7 @@ fn object(mut object: Value, notifier: &Notifier) -> Value {
         Deed::TcpSocket(socket) => json!({"tcpSocket": socket}),
     };
     object["timeoutSeconds"] = Duration::as_secs(timeout).into();
+    object["output"] = json!(output);
     if let Some(probe) = probe {
         object["probe"] = json!(probe);
     }
@@ -159,6 +160,7 @@ mod tests {
 - name: rotate
   handler: {exec: {command: [sh, -c, 'kill -USR1 $(cat /var/run/nginx/nginx.pid) && echo rotated the log']}}
   timeoutSeconds: 90
+  output: None
   probe: {httpGet: {port: 80, path: /healthz}}
 ";
 
@@ -198,6 +200,7 @@ mod tests {
         let objects = objects(&pod(DECLARED));
         assert_eq!(objects[0]["handler"], json!({"signal": "SIGHUP"}));
         assert_eq!((&objects[1]["timeoutSeconds"], &objects[1]["pod"]), (&json!(90), &json!("web")));
+        assert_eq!((&objects[0]["output"], &objects[1]["output"]), (&json!("Tail"), &json!("None")));
         assert_eq!(objects[1]["probe"]["httpGet"]["port"], 80);
         let mistake = &super::objects(&pod("{"))[0]["mistake"];
         assert!(mistake.as_str().unwrap().contains("`notifiers.boathook.dev/main`"), "{mistake}");

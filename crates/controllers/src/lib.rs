@@ -13,6 +13,7 @@ pub mod service;
 mod test_container;
 #[cfg(test)]
 mod test_world;
+pub mod volume_snapshot;
 pub mod webhooks;
 mod writes;
 

@@ -4,10 +4,13 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use boathook_api::{ApplicationSnapshot, DeploymentLifecycle, ExecutionHook, Notification, PodNotification};
+use boathook_api::{
+    ApplicationSnapshot, DeploymentLifecycle, ExecutionHook, Notification, PodNotification,
+    volume_snapshot::VolumeSnapshot,
+};
 use boathook_decide::pod_notification::owes_undo;
 use boathook_runtime::{
-    Clock, Lease, Metrics, Reporter, RunLoop, identity,
+    Clock, Deadlines, Lease, Metrics, Reporter, RunLoop, Watches, identity,
     lease::{self, candidate},
     lenient::Lenient,
     webhook::{self, Reach, Readiness, Wanted, Webhooks},
@@ -25,7 +28,7 @@ use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
     application_snapshot, deployment_lifecycle, execution_hook, notification, pod_notification, refusals::Refusals,
-    webhooks,
+    volume_snapshot, webhooks,
 };
 
 /// How long handlers and undos that run may go on after the stop.
@@ -55,6 +58,7 @@ pub enum StartError {
 pub struct Service {
     lease: Lease,
     webhooks: Readiness,
+    watches: Watches,
     controller: Arc<pod_notification::Controller>,
     pod_notifications: Store<Lenient<PodNotification>>,
     metrics: Arc<Metrics>,
@@ -73,21 +77,26 @@ impl Service {
         let identity = identity();
         let running_for = lease::Options::new(&options.namespace, &identity);
         let (candidate, lease) = candidate(client.clone(), running_for, Clock::of_the_machine());
-        let webhooks = bind_webhooks(client.clone(), &identity, &options, Arc::clone(&metrics)).await?;
+        let watches = Watches::default();
+        let webhooks = bind_webhooks(client.clone(), &identity, &options, Arc::clone(&metrics), &watches).await?;
         let (reporter, telling) = Reporter::new(client.clone(), "boathook-controller", &identity, Arc::clone(&metrics));
 
         let all = watcher::Config::default;
-        let mut notifications = RunLoop::<Notification>::new(client.clone(), all()).metrics(Arc::clone(&metrics));
+        let mut notifications =
+            RunLoop::<Notification>::new(client.clone(), all()).metrics(Arc::clone(&metrics)).watches(&watches);
         let mut pod_notifications =
-            RunLoop::<PodNotification>::new(client.clone(), all()).metrics(Arc::clone(&metrics));
-        let mut hooks = RunLoop::<ExecutionHook>::new(client.clone(), all()).metrics(Arc::clone(&metrics));
-        let mut snapshots = RunLoop::<ApplicationSnapshot>::new(client.clone(), all()).metrics(Arc::clone(&metrics));
-        let lifecycles = RunLoop::<DeploymentLifecycle>::new(client.clone(), all()).metrics(Arc::clone(&metrics));
+            RunLoop::<PodNotification>::new(client.clone(), all()).metrics(Arc::clone(&metrics)).watches(&watches);
+        let mut hooks =
+            RunLoop::<ExecutionHook>::new(client.clone(), all()).metrics(Arc::clone(&metrics)).watches(&watches);
+        let mut snapshots =
+            RunLoop::<ApplicationSnapshot>::new(client.clone(), all()).metrics(Arc::clone(&metrics)).watches(&watches);
+        let lifecycles =
+            RunLoop::<DeploymentLifecycle>::new(client.clone(), all()).metrics(Arc::clone(&metrics)).watches(&watches);
         let seen_lifecycles = lifecycles.store();
         let (seen_notifications, seen_pod_notifications) = (notifications.store(), pod_notifications.store());
         let (seen_hooks, seen_snapshots) = (hooks.store(), snapshots.store());
         let (volume_snapshots, of_volume_snapshots) =
-            application_snapshot::watch_snapshots(client.clone(), seen_snapshots.clone());
+            application_snapshot::watch_snapshots(client.clone(), seen_snapshots.clone(), &watches);
         let of_hooks = execution_hook::Controller {
             client: client.clone(),
             identity: identity.clone(),
@@ -97,6 +106,7 @@ impl Service {
             reporter: reporter.clone(),
             parents: snapshots.channel(),
             refusals: Refusals::default(),
+            deadlines: Deadlines::new(Clock::of_the_machine()),
         };
         let of_snapshots = application_snapshot::Controller::new(application_snapshot::Surroundings {
             client: client.clone(),
@@ -107,7 +117,17 @@ impl Service {
             hooks: seen_hooks.clone(),
             snapshots: volume_snapshots,
             look_again: snapshots.channel(),
+            deadlines: Deadlines::new(Clock::of_the_machine()),
         });
+        let verdicts =
+            RunLoop::<VolumeSnapshot>::new(client.clone(), all()).metrics(Arc::clone(&metrics)).watches(&watches);
+        let seen_verdicts = verdicts.store();
+        let of_verdicts = volume_snapshot::Controller {
+            client: client.clone(),
+            lease: lease.clone(),
+            reporter: reporter.clone(),
+            snapshots: seen_snapshots.clone(),
+        };
         let of_lifecycles = deployment_lifecycle::Controller {
             client: client.clone(),
             lease: lease.clone(),
@@ -131,21 +151,24 @@ impl Service {
             look_again: pod_notifications.channel(),
             parents: notifications.channel(),
             hooks: hooks.channel(),
+            clock: Clock::of_the_machine(),
         };
         let controller = Arc::new(pod_notification::Controller::new(options.pod_notifications, surroundings));
         let notifications = notifications
-            .on(notification::triggers(client.clone(), seen_notifications.clone()))
+            .on(notification::triggers(client.clone(), seen_notifications.clone(), &watches))
             .on(all_when_leadership_changes(&lease, seen_notifications));
-        let pod_notifications =
-            pod_notifications.on(all_when_leadership_changes(&lease, seen_pod_notifications.clone()));
+        let pod_notifications = pod_notifications
+            .on(pod_notification::triggers(client.clone(), seen_pod_notifications.clone(), &watches))
+            .on(all_when_leadership_changes(&lease, seen_pod_notifications.clone()));
         let hooks = hooks.on(all_when_leadership_changes(&lease, seen_hooks));
         let lifecycles = lifecycles
-            .on(deployment_lifecycle::triggers(&client, seen_lifecycles.clone()))
+            .on(deployment_lifecycle::triggers(&client, seen_lifecycles.clone(), &watches))
             .on(all_when_leadership_changes(&lease, seen_lifecycles));
         let snapshots = snapshots
             .on(of_volume_snapshots)
-            .on(application_snapshot::triggers(client, seen_snapshots.clone()))
+            .on(application_snapshot::triggers(client, seen_snapshots.clone(), &watches))
             .on(all_when_leadership_changes(&lease, seen_snapshots));
+        let verdicts = verdicts.on(all_when_leadership_changes(&lease, seen_verdicts));
 
         let stop_loops = watch::Sender::new(false);
         let mut loops = JoinSet::new();
@@ -159,6 +182,8 @@ impl Service {
         spawn(&mut loops, "the loop over ApplicationSnapshots", snapshots.run(Arc::new(of_snapshots), stop));
         let stop = stopped(&stop_loops);
         spawn(&mut loops, "the loop over DeploymentLifecycles", lifecycles.run(Arc::new(of_lifecycles), stop));
+        let stop = stopped(&stop_loops);
+        spawn(&mut loops, "the loop over VolumeSnapshots", verdicts.run(Arc::new(of_verdicts), stop));
         let (stop_candidate, mut leading) = (watch::Sender::new(false), JoinSet::new());
         spawn(&mut leading, "the candidate for the lease", candidate.run(stopped(&stop_candidate)));
         let (readiness, mut others) = (webhooks.readiness(), JoinSet::new());
@@ -167,6 +192,7 @@ impl Service {
         Ok(Self {
             lease,
             webhooks: readiness,
+            watches,
             controller,
             pod_notifications: seen_pod_notifications,
             metrics,
@@ -187,11 +213,11 @@ impl Service {
         }
     }
 
-    /// Whether it can serve, leader or not; else what is missing.
+    /// Whether it can serve, leader or not, and is heard by the API server and hears it; else what is missing.
     pub fn is_ready(&self) -> impl Fn() -> Result<(), String> + Send + Sync + 'static {
-        let webhooks = self.webhooks.clone();
+        let (webhooks, watches) = (self.webhooks.clone(), self.watches.clone());
         move || match webhooks.is_ready() {
-            true => Ok(()),
+            true => watches.ready(),
             false => Err("the API server does not reach the webhooks yet".to_owned()),
         }
     }
@@ -242,6 +268,7 @@ async fn bind_webhooks(
     identity: &str,
     options: &Options,
     metrics: Arc<Metrics>,
+    watches: &Watches,
 ) -> Result<Webhooks, StartError> {
     let (reviews, own) = webhooks::reviews(client.clone()).await?;
     let serving = webhook::Options {
@@ -249,6 +276,7 @@ async fn bind_webhooks(
         reach: options.webhook_reach.clone(),
         identity: identity.to_owned(),
         namespace: options.namespace.clone(),
+        watches: watches.clone(),
     };
     let wanted = |reach: &Reach| Wanted {
         validating: boathook_install::webhooks::validating(&own, |path| reach.client_config(path)),
@@ -317,7 +345,7 @@ mod tests {
         webhooks::test_asks::client_with_kinds,
     };
 
-    const DEADLINE: Duration = Duration::from_secs(30);
+    const DEADLINE: Duration = Duration::from_secs(600);
 
     fn one() -> PodNotification {
         let spec = json!({"podName": "db-0", "notifier": "freeze"});

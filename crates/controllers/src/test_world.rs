@@ -76,13 +76,16 @@ pub(crate) async fn world_losing_lease_of(real: Client, path: &'static str) -> W
     World { client: Client::new(service_fn(asked), "default"), lease, reporter }
 }
 
+/// A clock, and the hand that sets it, in seconds.
+pub(crate) fn clock() -> (Clock, Arc<AtomicU64>) {
+    let hand = Arc::<AtomicU64>::default();
+    let seconds = Arc::clone(&hand);
+    (Clock::new(move || Duration::from_secs(seconds.load(Ordering::SeqCst))), hand)
+}
+
 /// A lease that is held, and the clock by which it expires, in seconds.
 async fn expiring_lease(client: &Client) -> (Lease, Arc<AtomicU64>) {
-    let time = Arc::<AtomicU64>::default();
-    let clock = {
-        let time = Arc::clone(&time);
-        Clock::new(move || Duration::from_secs(time.load(Ordering::SeqCst)))
-    };
+    let (clock, time) = clock();
     let options = lease::Options { duration: LEASE, renew_every: LEASE / 2, ..lease::Options::new("default", "me") };
     let (candidate, lease) = candidate(client.clone(), options, clock);
     tokio::spawn(candidate.run(std::future::pending()));

@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use boathook_runtime::{Classified, ErrorClass, error_class::chain, in_time};
+use boathook_runtime::{Classified, ErrorClass, error_class::chain, in_time, webhook::without_tokens};
 use k8s_openapi::{NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -23,7 +23,9 @@ impl WriteError {
     /// For a person: in the API server's own words, if it answered.
     pub(crate) fn in_words(&self) -> String {
         match self {
-            Self::Call { source: kube::Error::Api(status), .. } => format!("{self}: {}", status.message),
+            Self::Call { source: kube::Error::Api(status), .. } => {
+                without_tokens(&format!("{self}: {}", status.message))
+            }
             Self::Call { .. } => chain(self),
         }
     }
@@ -133,8 +135,19 @@ pub(crate) async fn patch<K: Written>(
     what: &'static str,
     patch: Value,
 ) -> Result<(), WriteError> {
+    patch_as::<K>(client, namespace, name, what, (&PatchParams::default(), patch)).await
+}
+
+/// The same, with a field manager.
+pub(crate) async fn patch_as<K: Written>(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    what: &'static str,
+    (params, patch): (&PatchParams, Value),
+) -> Result<(), WriteError> {
     let api: Api<K> = Api::namespaced(client.clone(), namespace);
-    match in_time(api.patch(name, &PatchParams::default(), &Patch::Merge(patch))).await {
+    match in_time(api.patch(name, params, &Patch::Merge(patch))).await {
         Err(error) if error.class() == ErrorClass::NotFound || is_of_another(&error) => Ok(()),
         answer => answer.map(drop).context(of::<K>(what, name)),
     }

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 pub(crate) struct Saying<'a> {
     pub(crate) kind: &'static str,
     pub(crate) status: &'static str,
-    pub(crate) reason: &'static str,
+    pub(crate) reason: &'a str,
     pub(crate) message: &'a str,
 }
 

@@ -16,6 +16,9 @@ mod naming;
 pub mod notification;
 pub mod pod_notification;
 pub mod report;
+mod retries;
+mod succeeded;
+pub mod volume_snapshot;
 
 pub use report::{About, Gravity, Report};
 

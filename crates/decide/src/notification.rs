@@ -14,7 +14,7 @@ use crate::{
     About, Gravity, Leadership, Report,
     conditions::{self, Saying},
     moment::moment,
-    naming,
+    naming, succeeded,
 };
 
 /// What one look found.
@@ -54,6 +54,21 @@ pub type Decision = crate::Decision<Effect>;
 /// Looks at one object at one moment.
 pub fn decide(observed: &Observed<'_>, now: Timestamp) -> Decision {
     let object = observed.object;
+    let mut decision = look(observed, now);
+    for effect in &mut decision.effects {
+        if let Effect::WriteStatus(status) = effect {
+            let word = succeeded::of_notification(status);
+            succeeded::set(&mut status.conditions, word, object.metadata.generation, now);
+        }
+    }
+    let unchanged =
+        |effect: &Effect| matches!(effect, Effect::WriteStatus(status) if object.status.as_ref() == Some(&**status));
+    decision.effects.retain(|effect| !unchanged(effect));
+    decision
+}
+
+fn look(observed: &Observed<'_>, now: Timestamp) -> Decision {
+    let object = observed.object;
     let status = object.status.clone().unwrap_or_default();
     let ended = conditions::is_true(&status.conditions, condition::COMPLETE);
     if observed.leadership != Leadership::Leader || object.metadata.deletion_timestamp.is_some() || ended {
@@ -67,7 +82,7 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> Decision {
     let parallelism = object.spec.parallelism.unwrap_or_default();
     let (Ok(parallelism), Ok(pods)) = (usize::try_from(parallelism), &observed.pods) else {
         let wrong = match &observed.pods {
-            Err(wrong) => format!("selector: {wrong}"),
+            Err(wrong) => format!("selector.{wrong}"),
             Ok(_) => format!("parallelism: {parallelism} is negative; 0 or absent means all at once"),
         };
         return refuse(object, status, reason::INVALID, &wrong, now);
@@ -96,7 +111,9 @@ fn notify(
     decision.effects.extend(chosen);
 
     let count = |state| i32::try_from(in_state(state)).unwrap_or(i32::MAX);
-    status.succeeded_count = count(State::Succeeded);
+    let undeclared = observed.children.iter().filter(|child| is_undeclared(child)).count();
+    status.undeclared_count = i32::try_from(undeclared).unwrap_or(i32::MAX);
+    status.succeeded_count = count(State::Succeeded) - status.undeclared_count;
     status.failed_count = count(State::Failed);
     status.start_time.get_or_insert(moment(now));
     let generation = object.metadata.generation;
@@ -104,22 +121,49 @@ fn notify(
     conditions::set(&mut status.conditions, accepted, generation, now);
     let over =
         waiting.is_empty() && in_state(State::New) == 0 && object.spec.policy == PodSelectionPolicy::PreExistingPods;
-    let counts = format!("{} succeeded, {} failed", status.succeeded_count, status.failed_count);
-    let complete = match (over, status.failed_count) {
-        (false, _) => Saying { kind: condition::COMPLETE, status: "False", reason: reason::IN_PROGRESS, message: "" },
-        (true, 0) => Saying { kind: condition::COMPLETE, status: "True", reason: reason::SUCCEEDED, message: &counts },
-        (true, _) => Saying { kind: condition::COMPLETE, status: "True", reason: reason::FAILED, message: &counts },
+    let (why, message) = result(&status, &object.spec.notifier);
+    let complete = match over {
+        false => Saying { kind: condition::COMPLETE, status: "False", reason: reason::IN_PROGRESS, message: "" },
+        true => Saying { kind: condition::COMPLETE, status: "True", reason: why, message: &message },
     };
     if over {
         status.complete_time = Some(moment(now));
-        let gravity = if status.failed_count == 0 { Gravity::Normal } else { Gravity::Warning };
-        decision.reports.push(report(gravity, complete.reason, counts.clone()));
+        let gravity = if why == reason::SUCCEEDED { Gravity::Normal } else { Gravity::Warning };
+        decision.reports.push(report(gravity, why, message.clone()));
     }
     conditions::set(&mut status.conditions, complete, generation, now);
-    if object.status.as_ref() != Some(&status) {
-        decision.effects.push(Effect::WriteStatus(Box::new(status)));
-    }
+    decision.effects.push(Effect::WriteStatus(Box::new(status)));
     decision
+}
+
+/// The result of a Notification that is complete: reason and message.
+fn result(status: &NotificationStatus, notifier: &str) -> (&'static str, String) {
+    let NotificationStatus { succeeded_count: succeeded, failed_count: failed, undeclared_count: undeclared, .. } =
+        status;
+    let counts = match undeclared {
+        0 => format!("{succeeded} succeeded, {failed} failed"),
+        _ => format!("{succeeded} succeeded, {failed} failed, {undeclared} without `{notifier}`"),
+    };
+    match (succeeded, failed, undeclared) {
+        (0, 0, 0) => (reason::NO_POD, "no Running pod was selected: check the selector's labels".to_owned()),
+        (0, 0, _) => {
+            let message = format!(
+                "no pod was notified: none of {undeclared} declares `{notifier}`; `boathook notifiers` lists what pods \
+                 declare"
+            );
+            (reason::NO_MATCHING_NOTIFIER, message)
+        }
+        (_, 0, _) => (reason::SUCCEEDED, counts),
+        (_, _, _) => (reason::FAILED, counts),
+    }
+}
+
+/// Whether its pod declares no such notifier.
+fn is_undeclared(child: &PodNotification) -> bool {
+    let conditions = child.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let complete = conditions::find(conditions, condition::COMPLETE);
+    state_of(child) == State::Succeeded
+        && complete.is_some_and(|complete| complete.reason == reason::NO_MATCHING_NOTIFIER)
 }
 
 /// Whether the object speaks of this pod: a Running one, and under PreExistingPods one that is strictly older.

@@ -3,6 +3,7 @@
 //! What is written here by hand is rendered into `deploy/` by `cargo xtask generate`.
 
 pub mod apply;
+mod network_policy;
 pub mod render;
 pub mod roles;
 pub mod webhooks;

@@ -3,7 +3,12 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{NAMESPACE, apply::namespace_named, roles};
+use crate::{
+    NAMESPACE,
+    apply::namespace_named,
+    network_policy::{EXAMPLE_OF_API_SERVERS, only_api_servers},
+    roles,
+};
 
 /// A file below `deploy/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +34,14 @@ pub fn manifests() -> Vec<Manifest> {
     };
     let others = [
         manifest("namespace.yaml", "Where Boathook's own objects live.", &[document(&namespace_named(NAMESPACE))]),
+        manifest(
+            "network-policy.yaml",
+            &format!(
+                "For a controller that runs in a pod: only the API servers reach it. Replace {EXAMPLE_OF_API_SERVERS} with their \
+                 addresses."
+            ),
+            &[document(&only_api_servers("boathook", NAMESPACE))],
+        ),
         manifest(
             "rbac/controller.yaml",
             "For `boathook controller`, which runs handlers through pods/exec.",

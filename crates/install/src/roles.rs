@@ -1,8 +1,8 @@
 //! Who may do what, listed by hand: what is granted here is what is used, no more.
 //!
-//! Nobody but Boathook should be granted `podnotifications/status`: what an undo runs is recorded there, so to write it
-//! is to run commands; likewise `executionhooks/status`. (Who writes hooks into `deploymentlifecycles/status` is asked for
-//! the right to `create pods`, as who writes them into a spec.)
+//! Only Boathook and its agents should be granted `podnotifications/status`: the recorded undo is what runs, and admission
+//! lets every user through who may write it where an agent carries it out. (A user who writes hooks into
+//! `deploymentlifecycles/status` is asked for the right to `create pods`, as for a spec.)
 
 use boathook_api::words::{self, GROUP};
 use k8s_openapi::api::{
@@ -58,6 +58,8 @@ pub fn controller_with_agents() -> Vec<PolicyRule> {
         rule(GROUP, &["executionhooks/status", "applicationsnapshots/status"], &["update"]),
         rule("snapshot.storage.k8s.io", &["volumesnapshots"], &["create", "delete", "get", "list", "patch", "watch"]),
         rule("snapshot.storage.k8s.io", &["volumesnapshotcontents"], &["get", "list", "watch"]),
+        // Whether the storage can cut.
+        rule("snapshot.storage.k8s.io", &["volumesnapshotclasses"], &["list"]),
         // Who uses a claim.
         rule("", &["persistentvolumeclaims"], &["get", "list"]),
         rule("storage.k8s.io", &["volumeattachments"], &["list"]),
@@ -94,20 +96,23 @@ pub fn agent() -> Vec<PolicyRule> {
     ]
 }
 
-/// For people, bound in a namespace or in all: to run what pods declare. Commands of their own need `pods/exec` besides.
+/// For people, bound in a namespace or in all: to run what pods declare. Commands of their own need `pods/exec` besides,
+/// and giving up an undo that another user owes to a pod needs `abandon podnotifications`: neither is granted here.
 pub fn notifier() -> Vec<PolicyRule> {
     let verbs = ["create", "delete", "get", "list", "patch", "watch"];
     vec![rule(GROUP, &["notifications", "podnotifications"], &verbs), rule("", &["pods"], &["get", "list"])]
 }
 
-/// For people, bound in a namespace or in all: to take snapshots with the hooks that templates describe, and to thaw.
+/// For people, bound in a namespace or in all: to take snapshots with the hooks that templates describe, and to thaw, or to
+/// give up a thaw that cannot succeed (`boathook thaw --force`).
 /// Templates and hooks with commands of their own need `pods/exec` besides, and templates the right to create them.
 pub fn snapshotter() -> Vec<PolicyRule> {
     let read = ["get", "list", "watch"];
     let all = ["create", "delete", "get", "list", "watch"];
     vec![
         rule(GROUP, &["applicationsnapshots"], &all),
-        rule(GROUP, &["executionhooks"], &["create", "delete", "get", "list", "patch", "watch"]),
+        // `abandon` is no verb of the API server: Boathook's admission asks for it before an undo is given up.
+        rule(GROUP, &["executionhooks"], &["abandon", "create", "delete", "get", "list", "patch", "watch"]),
         rule(GROUP, &["executionhooktemplates", "podnotifications"], &read),
         rule("snapshot.storage.k8s.io", &["volumesnapshots"], &read),
         rule("", &["persistentvolumeclaims", "pods"], &read),

@@ -1,6 +1,8 @@
 //! What a failed API call means for whoever made it: when to try again, and whether to look afresh first.
 
-use std::time::Duration;
+use std::{error::Error, time::Duration};
+
+use crate::webhook::without_tokens;
 
 /// What kind of failure it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,7 +22,7 @@ pub enum ErrorClass {
 }
 
 /// An error that knows its class; the run loop asks when to try again.
-pub trait Classified: std::error::Error {
+pub trait Classified: Error {
     fn class(&self) -> ErrorClass;
 }
 
@@ -87,10 +89,24 @@ impl Classified for kube::Error {
     }
 }
 
-/// The error and its causes, in one line, for the log.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |told, cause| format!("{told}: {cause}"))
+/// The error and its causes, in one line. A cause that the text contains already is not repeated.
+pub fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut told = String::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let (words, cause) = match error.downcast_ref::<kube::Error>() {
+            // `kube` prints the whole answer as Rust's Debug; its message is for people.
+            Some(kube::Error::Api(status)) if !status.message.is_empty() => (status.message.clone(), None),
+            _ => (error.to_string(), error.source()),
+        };
+        if told.is_empty() {
+            told = words;
+        } else if !told.contains(&words) {
+            told = format!("{told}: {words}");
+        }
+        next = cause;
+    }
+    without_tokens(&told)
 }
 
 #[cfg(test)]
@@ -114,6 +130,24 @@ mod tests {
             assert_eq!(class(later, ""), ErrorClass::Transient, "{later}");
         }
         assert_eq!(kube::Error::LinesCodecMaxLineLengthExceeded.class(), ErrorClass::Transient);
+    }
+
+    #[test]
+    fn error_of_an_unreachable_webhook_has_no_token() {
+        let token = format!("token-{}", "0".repeat(64));
+        let message = format!("failed calling webhook: Post \"https://a/{token}/authors?timeout=10s\": refused");
+        let error = kube::Error::Api(Box::new(Status::failure(&message, "InternalError").with_code(500)));
+        let told = chain(&error);
+        assert!(told.contains("https://a/token-.../authors") && !told.contains(&token), "{told}");
+    }
+
+    #[test]
+    fn answer_of_the_api_server_is_told_by_its_message() {
+        let status = Status::failure("pods is forbidden", "Forbidden").with_code(403);
+        let error = kube::Error::Api(Box::new(status));
+        assert_eq!(chain(&error), "pods is forbidden");
+        let lost = kube::Error::Service("no route".into());
+        assert_eq!(chain(&lost), "ServiceError: no route");
     }
 
     #[test]

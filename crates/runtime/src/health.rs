@@ -49,7 +49,12 @@ impl Pages {
     pub async fn bind(self, address: SocketAddr) -> Result<(SocketAddr, impl Future<Output = ()> + Send), Error> {
         let listener = TcpListener::bind(address).await.context(Snafu { address })?;
         let bound = listener.local_addr().context(Snafu { address })?;
-        let answer = move |request: Request<Incoming>| future::ready(self.answer(&request));
+        // Anyone may ask here, so no connection is trusted: each ends with its answer.
+        let answer = move |request: Request<Incoming>, _| {
+            let mut response = self.answer(&request);
+            response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+            future::ready(response)
+        };
         Ok((bound, connections::serve(listener, |stream| future::ready(Ok(stream)), answer)))
     }
 
@@ -92,6 +97,21 @@ mod tests {
             answer
         };
         tokio::time::timeout(Duration::from_secs(60), ask).await.expect("no answer")
+    }
+
+    #[tokio::test]
+    async fn silent_connections_do_not_keep_others_out() {
+        let (address, serving) =
+            Pages::default().health(|| Ok(())).bind((Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
+        let serving = tokio::spawn(serving);
+        let mut silent = vec![];
+        for _ in 0..300 {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(b"GET /healthz HTTP/1.1\r\n").await.unwrap();
+            silent.push(stream);
+        }
+        assert!(get(address, "/healthz").await.starts_with("HTTP/1.1 200"));
+        serving.abort();
     }
 
     #[tokio::test]

@@ -1,7 +1,9 @@
 //! What every controller shares: run loop, lease, events, metrics, webhook server, error classes.
 
+mod client;
 pub mod clock;
 mod connections;
+mod deadlines;
 pub mod error_class;
 mod events;
 pub mod execution;
@@ -12,13 +14,17 @@ pub mod lease;
 pub mod lenient;
 pub mod metrics;
 pub mod report;
+pub mod rights;
 pub mod run;
+pub mod watches;
 pub mod webhook;
 
 #[cfg(test)]
 mod test_cluster;
 
+pub use client::client;
 pub use clock::Clock;
+pub use deadlines::Deadlines;
 pub use error_class::{Classified, ErrorClass};
 pub use identity::identity;
 pub use in_time::in_time;
@@ -26,3 +32,4 @@ pub use lease::Lease;
 pub use metrics::Metrics;
 pub use report::{Reported, Reporter};
 pub use run::{Reconcile, RunLoop};
+pub use watches::Watches;

@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use boathook_api::{ApplicationSnapshot, DeploymentLifecycle, ExecutionHook, Notification, PodNotification};
+use boathook_api::{
+    ApplicationSnapshot, DeploymentLifecycle, ExecutionHook, Notification, PodNotification,
+    volume_snapshot::VolumeSnapshot,
+};
 use boathook_decide::{About, Gravity, Report};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -55,6 +58,12 @@ impl Reported for ExecutionHook {
 }
 
 impl Reported for ApplicationSnapshot {
+    fn subject(&self) -> Option<ObjectReference> {
+        None
+    }
+}
+
+impl Reported for VolumeSnapshot {
     fn subject(&self) -> Option<ObjectReference> {
         None
     }

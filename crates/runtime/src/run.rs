@@ -5,6 +5,8 @@
 //! gets the object as the API server has it, not as the watch has it. An object that cannot be read, and a reconcile
 //! that panics, harm themselves alone. When it is told to stop, it begins nothing more and lets what runs finish.
 
+mod turn;
+
 use std::{
     collections::HashMap,
     convert::Infallible,
@@ -19,6 +21,7 @@ use futures::{
     FutureExt, Stream, StreamExt, future,
     stream::{self, BoxStream, SelectAll},
 };
+use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -32,28 +35,36 @@ use kube::{
 use serde::de::DeserializeOwned;
 use tokio::sync::{mpsc, watch};
 
+use self::turn::Turns;
 use crate::{
     Metrics,
     error_class::{Classified, ErrorClass, chain},
     lenient::{Lenient, watched},
+    watches::Watches,
 };
 
 /// How long what runs may go on after the stop.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How many objects are looked at at once, unless told otherwise.
-const CONCURRENCY: u16 = 64;
+/// How many objects are looked at at once. Urgent ones come on top.
+const CONCURRENCY: usize = 64;
 
 /// A look at the API server takes this long at most.
 const LOOK_DEADLINE: Duration = Duration::from_secs(10);
 
 /// What one controller does about one object.
 pub trait Reconcile<K: Kind>: Send + Sync + 'static {
-    type Error: Classified + Send;
+    type Error: Classified + Send + 'static;
 
     /// Looks at the object and does what is due. Returns after what time to look again, if nothing changes before.
     /// Never called twice at once for one object.
     fn reconcile(&self, object: Arc<K>) -> impl Future<Output = Result<Option<Duration>, Self::Error>> + Send;
+
+    /// From when on the object must not wait behind others: an undo of it is due.
+    fn urgent_at(&self, object: &K) -> Option<Timestamp> {
+        let _ = object;
+        None
+    }
 
     /// The object is no more. Another one of its name may be there already: what was kept for it is known by its UID.
     fn gone(&self, object: &ObjectRef<K>) {
@@ -81,28 +92,29 @@ impl<K> Kind for K where
 /// A run loop before it runs.
 pub struct RunLoop<K: Kind> {
     client: Client,
-    api: Api<Lenient<K>>,
     watch: watcher::Config,
+    watches: Watches,
     store: (Store<Lenient<K>>, Writer<Lenient<K>>),
     /// Whether the watch has told of every object once.
     listed: watch::Sender<bool>,
     triggers: SelectAll<BoxStream<'static, ObjectRef<K>>>,
-    concurrency: u16,
+    concurrency: usize,
     metrics: Arc<Metrics>,
 }
 
 impl<K: Kind> RunLoop<K> {
     /// Over the objects of all namespaces that `watch` selects.
     pub fn new(client: Client, watch: watcher::Config) -> Self {
-        let api = Api::all(client.clone());
         let (reader, writer) = reflector::store();
-        let (store, triggers, metrics) = ((reader, writer), SelectAll::new(), Arc::default());
+        let (store, triggers) = ((reader, writer), SelectAll::new());
+        let (watches, metrics) = (Watches::default(), Arc::default());
         let listed = watch::Sender::new(false);
-        Self { client, api, watch, store, listed, triggers, concurrency: CONCURRENCY, metrics }
+        Self { client, watch, watches, store, listed, triggers, concurrency: CONCURRENCY, metrics }
     }
 
     /// How many objects are looked at at once.
-    pub fn concurrency(mut self, concurrency: u16) -> Self {
+    #[cfg(test)]
+    fn concurrency(mut self, concurrency: usize) -> Self {
         self.concurrency = concurrency;
         self
     }
@@ -110,6 +122,12 @@ impl<K: Kind> RunLoop<K> {
     /// Counts failures here.
     pub fn metrics(mut self, metrics: Arc<Metrics>) -> Self {
         self.metrics = metrics;
+        self
+    }
+
+    /// Registers its watch here.
+    pub fn watches(mut self, watches: &Watches) -> Self {
+        self.watches = watches.clone();
         self
     }
 
@@ -145,19 +163,24 @@ impl<K: Kind> RunLoop<K> {
 
     /// Runs until `stop`, and then until what was begun has finished, at most 10 s.
     pub async fn run<R: Reconcile<K>>(self, reconcile: Arc<R>, stop: impl Future<Output = ()> + Send + 'static) {
-        let Self { client, api, watch, store: (reader, writer), listed, triggers, concurrency, metrics } = self;
-        let desk = Arc::new(Desk { client, reconcile, metrics, failures: Mutex::default(), _kind: PhantomData });
+        let Self { client, watch, watches, store: (reader, writer), listed, triggers, concurrency, metrics } = self;
+        let events = watched::<Lenient<K>>(client.clone(), watch, &watches);
+        let (store, turns) = (reader.clone(), Turns::new(concurrency));
+        let desk =
+            Arc::new(Desk { client, reconcile, metrics, store, turns, failures: Mutex::default(), _kind: PhantomData });
         let stop = stop.shared();
         let has_listed = listed.subscribe();
-        let told = watched(api, watch).reflect(writer).inspect(move |event| {
-            if let Ok(watcher::Event::InitDone) = event {
-                listed.send_replace(true);
-            }
+        let noticing = Arc::clone(&desk);
+        let told = events.reflect(writer).inspect(move |event| match event {
+            Ok(watcher::Event::InitDone) => drop(listed.send_replace(true)),
+            Ok(watcher::Event::Apply(object)) => noticing.notice(object),
+            Ok(watcher::Event::Init | watcher::Event::InitApply(_) | watcher::Event::Delete(_)) | Err(_) => {}
         });
         let objects = told.touched_objects();
         let results = Controller::for_stream(objects, reader)
             .reconcile_on(triggers.map(|object| leniently(&object)))
-            .with_config(Config::default().concurrency(concurrency))
+            // Without a limit: `Turns` has one that urgent objects pass.
+            .with_config(Config::default().concurrency(0))
             .graceful_shutdown_on(stop.clone())
             .run(
                 |object, desk: Arc<Desk<K, R>>| desk.look(object),
@@ -170,7 +193,9 @@ impl<K: Kind> RunLoop<K> {
             }
             future::ready(())
         });
+        let closing = Arc::clone(&desk);
         let too_late = stop.then(|()| async move {
+            closing.turns.close();
             // The controller begins nothing before the list, and does not end without it.
             let has_listed = *has_listed.borrow();
             if has_listed {
@@ -201,17 +226,37 @@ struct Failures {
 type Key = (Option<String>, String);
 
 /// Where objects come to be looked at.
-struct Desk<K, R> {
+struct Desk<K: Kind, R> {
     client: Client,
     reconcile: Arc<R>,
     metrics: Arc<Metrics>,
+    store: Store<Lenient<K>>,
+    turns: Turns,
     /// Of those objects alone whose last look failed.
     failures: Mutex<HashMap<Key, Failures>>,
     _kind: PhantomData<fn() -> K>,
 }
 
 impl<K: Kind, R: Reconcile<K>> Desk<K, R> {
+    /// Lets the object pass those that wait, if it is urgent.
+    fn notice(&self, object: &Lenient<K>) {
+        if self.urgent_at(object).is_some() {
+            self.turns.became_urgent();
+        }
+    }
+
+    fn urgent_at(&self, object: &Lenient<K>) -> Option<Timestamp> {
+        self.reconcile.urgent_at(object.0.as_ref().ok()?)
+    }
+
     async fn look(self: Arc<Self>, seen: Arc<Lenient<K>>) -> Result<Action, Infallible> {
+        let reference = ObjectRef::from_obj(&*seen);
+        let latest = || self.store.get(&reference).unwrap_or_else(|| Arc::clone(&seen));
+        let Some(_turn) = self.turns.next(|| self.urgent_at(&latest())).await else {
+            // The loop stops.
+            return Ok(Action::await_change());
+        };
+        let seen = latest();
         let key = (seen.namespace(), seen.name_any());
         let before = self.failures().get(&key).copied().unwrap_or_default();
         let again = match AssertUnwindSafe(self.attempt(&seen, before)).catch_unwind().await {

@@ -15,7 +15,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta},
 };
 use kube::{
-    Api,
+    Api, Client, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},
     core::admission::AdmissionResponse,
 };
@@ -114,7 +114,10 @@ pub(crate) async fn the_gates_conditions_hold_what_its_rule_holds(ctx: Ctx) -> R
         let case = all[number - 1];
         let name = format!("set-{number}");
         // Made without the annotation, so that it can be made with replicas at all.
-        sets.create(&PostParams::default(), &replica_set(&name, case)).await?;
+        sets.create(&PostParams::default(), &replica_set(&name, Case { gate: "", ..case })).await?;
+        if !case.gate.is_empty() {
+            mark(&ctx, &name, case.gate).await?;
+        }
         let annotations = case.annotations(case.desired.0, case.revision.0);
         patch(&sets, &name, json!({"metadata": {"annotations": annotations}})).await?;
         ensure!(asked(&server, &name) == 0, "asked about what moves nothing: {case:?}");
@@ -127,6 +130,37 @@ pub(crate) async fn the_gates_conditions_hold_what_its_rule_holds(ctx: Ctx) -> R
         makes(&server, &sets, &format!("new-{number}"), case).await?;
     }
     Ok(())
+}
+
+/// Writes the mark, as Boathook's own user if Boathook is installed: its webhook takes back the marks of other users.
+async fn mark(ctx: &Ctx, name: &str, gate: &str) -> Result<()> {
+    ctx.poll_until(DEADLINE, &format!("ReplicaSet `{name}` has its mark"), async || {
+        let sets: Api<ReplicaSet> = Api::namespaced(client_of_boathook(ctx).await?, ctx.namespace());
+        let change = Patch::Merge(json!({"metadata": {"labels": {GATE: gate}}}));
+        let marked = sets.patch(name, &PatchParams::default(), &change).await?;
+        Ok(match marked.labels().get(GATE).is_some_and(|written| written == gate) {
+            true => Look::Done(()),
+            false => Look::NotYet("the mark is taken back".to_owned()),
+        })
+    })
+    .await
+}
+
+/// A client of the user that the installed webhooks take for Boathook; with every right, if Boathook is not installed.
+async fn client_of_boathook(ctx: &Ctx) -> Result<Client> {
+    let installed = Api::<MutatingWebhookConfiguration>::all(ctx.client()).get_opt("boathook").await?;
+    let conditions = installed.and_then(|installed| installed.webhooks).unwrap_or_default();
+    let mut conditions = conditions.into_iter().flat_map(|webhook| webhook.match_conditions.unwrap_or_default());
+    let own = conditions.find_map(|condition| {
+        let name = condition.expression.strip_prefix("request.userInfo.username != '")?;
+        Some(name.strip_suffix('\'')?.to_owned())
+    });
+    let mut config = ctx.config();
+    if let Some(own) = own {
+        config.auth_info.impersonate = Some(own);
+        config.auth_info.impersonate_groups = Some(vec!["system:masters".to_owned()]);
+    }
+    Client::try_from(config).context("failed to make a client of Boathook's user")
 }
 
 /// One that is made as this case leaves it is asked about if the rule holds it.

@@ -48,6 +48,7 @@ fn bad_actions() -> Vec<(Value, &'static str)> {
         (json!({"preAction": exec(), "expirationTimeSeconds": 30}), EXPIRATION),
         (json!({"preAction": exec(), "expirationSeconds": 0}), "expirationSeconds"),
         (json!({"preAction": {"exec": {"command": []}}}), "command"),
+        (json!({"preAction": {"exec": {"command": ["a", "b\0"]}}}), "spec.preAction.exec.command[1]"),
         (json!({"preAction": exec(), "policy": "Once"}), "Unsupported value"),
     ]
 }
@@ -87,9 +88,38 @@ pub(crate) async fn a_hook_has_a_template_or_actions_of_its_own(ctx: Ctx) -> Res
             (with(of_template.clone(), json!({"postAction": exec()})), of_the_template),
             (with(of_template.clone(), json!({"expirationSeconds": 30})), of_the_template),
             (with(of_template.clone(), json!({"policy": "ExecuteAll"})), of_the_template),
-            (with(of_template, json!({"podContainerNamesList": [{"containerNames": ["main"]}]})), "podName"),
+            (with(of_template.clone(), json!({"podContainerNamesList": [{"containerNames": ["main"]}]})), "podName"),
+            (json!({"executionHookTemplateName": "My SQL"}), "spec.executionHookTemplateName"),
         ])
-        .await
+        .await?;
+    let bad = bad_targets().into_iter();
+    let bad: Vec<_> = bad.map(|(target, words)| (with(of_template.clone(), target), words)).collect();
+    hooks.refuses(&bad).await
+}
+
+/// Targets, of a hook or of a snapshot's hook, that select nothing and that Kubernetes would refuse.
+fn bad_targets() -> Vec<(Value, &'static str)> {
+    let expression = |operator: &str, values: Value| json!({"podSelector": {"matchExpressions": [{"key": "app", "operator": operator, "values": values}]}});
+    let listed = |pod: Value| json!({"podContainerNamesList": [pod]});
+    vec![
+        (expression("Has", json!(["db"])), "podSelector.matchExpressions[0].operator: Unsupported value"),
+        (expression("In", json!([])), "In and NotIn need values"),
+        (expression("NotIn", json!([])), "In and NotIn need values"),
+        (expression("Exists", json!(["db"])), "Exists and DoesNotExist take no values"),
+        (expression("In", json!(["d b"])), "podSelector.matchExpressions[0].values[0]"),
+        (
+            json!({"podSelector": {"matchExpressions": [{"key": "a b", "operator": "Exists"}]}}),
+            "matchExpressions[0].key",
+        ),
+        (json!({"podSelector": {"matchLabels": {"app": "d\0b"}}}), "podSelector.matchLabels.app"),
+        (listed(json!({"podName": "d\0b", "containerNames": ["main"]})), "podContainerNamesList[0].podName"),
+        (listed(json!({"podName": "db/../x", "containerNames": ["main"]})), "podContainerNamesList[0].podName"),
+        (listed(json!({"podName": "db", "containerNames": ["Main"]})), "podContainerNamesList[0].containerNames[0]"),
+        (listed(json!({"podName": "db", "containerName": "main"})), "containerName is called containerNames"),
+        (json!({"containerSelector": {"containerName": "a.b"}}), "containerSelector.containerName"),
+        (json!({"containerSelector": {"ContainerName": "main"}}), "ContainerName is called containerName"),
+        (json!({"containerSelector": {}}), "containerName is missing: name a container"),
+    ]
 }
 
 pub(crate) async fn a_hook_changes_only_by_being_asked_to_thaw(ctx: Ctx) -> Result<()> {
@@ -165,8 +195,19 @@ pub(crate) async fn a_snapshot_is_of_one_claim_or_of_those_selected_and_never_ch
             (with(of(claim.clone()), json!({"cutTimeoutSeconds": 0})), "cutTimeoutSeconds"),
             (with(of(claim.clone()), json!({"onHookFailure": "Ignore"})), "Unsupported value"),
             (with(of(claim.clone()), json!({"executionHookInfos": [{}]})), "executionHookTemplateName"),
+            (with(of(claim.clone()), json!({"volumeSnapshotClassName": "Fast"})), "spec.volumeSnapshotClassName"),
+            (of(json!({"persistentVolumeClaimName": "da\0ta"})), "spec.source.persistentVolumeClaimName"),
+            (
+                of(json!({"selector": {"matchExpressions": [{"key": "app", "operator": "has"}]}})),
+                "spec.source.selector.matchExpressions[0].operator: Unsupported value",
+            ),
         ])
         .await?;
+    let info = json!({"executionHookTemplateName": "mysql"});
+    let with_target = |target: Value| json!({"executionHookInfos": [with(info.clone(), target)]});
+    let bad = bad_targets().into_iter();
+    let bad: Vec<_> = bad.map(|(target, words)| (with(of(claim.clone()), with_target(target)), words)).collect();
+    snapshots.refuses(&bad).await?;
     snapshots.create_for_good("kept", &of(claim)).await?;
     let changes = [
         json!({"source": {"persistentVolumeClaimName": "other"}}),
@@ -188,6 +229,8 @@ pub(crate) async fn a_lifecycle_has_a_hook_at_some_stage(ctx: Ctx) -> Result<()>
             (json!({}), none),
             (json!({"pre": {}}), "execNewPod"),
             (json!({"pre": {"execNewPod": {}}}), "containerName"),
+            (json!({"pre": {"execNewPod": {"containerName": "Main"}}}), "spec.pre.execNewPod.containerName"),
+            (json!({"pre": {"execNewPod": {"containerName": "main", "args": ["\0"]}}}), "spec.pre.execNewPod.args[0]"),
             (json!({"pre": with(hook.clone(), json!({"failurePolicy": "Undo"}))}), "Unsupported value"),
         ])
         .await?;

@@ -49,6 +49,10 @@ pub(crate) async fn a_pod_notification_does_exactly_one_thing_and_so_does_its_un
         (json!({"podName": "db-0", "action": exec, "undo": {"action": held}}), "an undo's session cannot be held"),
         (json!({"podName": "db-0", "notifier": "a", "startDeadlineSeconds": 0}), "startDeadlineSeconds"),
         (json!({"podName": "", "notifier": "a"}), "podName"),
+        (json!({"podName": "db\0", "notifier": "a"}), "spec.podName"),
+        (json!({"podName": "db/../x", "notifier": "a"}), "spec.podName"),
+        (json!({"podName": "db-0", "notifier": "a", "containers": ["Main"]}), "spec.containers[0]"),
+        (json!({"podName": "db-0", "action": {"exec": {"command": ["a", "\0"]}}}), "spec.action.exec.command[1]"),
         (json!({"notifier": "a"}), "podName"),
     ];
     notifications.refuses(&bad).await
@@ -79,6 +83,9 @@ pub(crate) async fn a_pod_notification_changes_only_in_what_may_change(ctx: Ctx)
 
 pub(crate) async fn a_notification_never_changes(ctx: Ctx) -> Result<()> {
     let notifications = Kind::installed::<Notification>(&ctx).await?;
+    let operator = json!({"matchExpressions": [{"key": "app", "operator": "Has"}]});
+    let unknown = "spec.selector.matchExpressions[0].operator: Unsupported value";
+    notifications.refuses(&[(json!({"selector": operator, "notifier": "reload"}), unknown)]).await?;
     let spec = json!({"selector": {"matchLabels": {"app": "none"}}, "notifier": "reload", "parallelism": -1});
     notifications.create_for_good("kept", &spec).await?;
     let changes = [

@@ -41,16 +41,17 @@ pub(crate) async fn who_may_not_run_commands_writes_none_into_hooks_and_template
     let undo = json!({"preAction": notifier, "postAction": command});
     lacks(&ctx, &user, &named::<ExecutionHook>("own", undo)?, "create pods/exec").await?;
 
-    // Another's template can be changed in all but what it runs.
+    // Another user's template can be changed in all but its spec.
     let others: ExecutionHookTemplate = named("others", json!({"preAction": command, "postAction": command}))?;
     ctx.create(&others).await?;
-    for harmless in [json!({"metadata": {"labels": {"a": "b"}}}), json!({"spec": {"expirationSeconds": 9}})] {
-        user.in_force(async || user.patch::<ExecutionHookTemplate>("others", harmless.clone()).await).await?;
-    }
+    let label = json!({"metadata": {"labels": {"a": "b"}}});
+    user.in_force(async || user.patch::<ExecutionHookTemplate>("others", label.clone()).await).await?;
     for change in [
         json!({"preAction": {"exec": {"command": ["false"]}}}),
         json!({"postAction": {"exec": {"command": ["false"]}}}),
         json!({"preAction": {"exec": null, "httpGet": {"port": 80}}}),
+        json!({"postAction": null}),
+        json!({"expirationSeconds": 9}),
     ] {
         let refused = refusal(user.patch::<ExecutionHookTemplate>("others", json!({"spec": change})).await)?;
         ensure!(refused.contains("create pods/exec"), "{change}: {refused}");

@@ -9,8 +9,8 @@ use boathook_tests::{
         recording::{freezer, record, recorder},
     },
 };
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Patch, PatchParams};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 
 /// What is written, in which container's annotation, and what must be said of it: the entry, the field, the problem.
@@ -59,6 +59,25 @@ pub(crate) async fn each_mistake_is_told_with_its_container_entry_and_field(ctx:
             ensure!(message.contains(word), "{text}: not said: {word}: {message}");
         }
     }
+    Ok(())
+}
+
+/// A dry run: the pod would be deleted at once, because its owner does not exist.
+pub(crate) async fn broken_template_is_refused_and_its_pods_are_not(ctx: Ctx, _: Executor) -> Result<()> {
+    let broken = "[{name: reload, handler: {signal: 1}}]";
+    let key = format!("{NOTIFIERS_PREFIX}main");
+    let mut pod = recorder(&ctx, "broken").annotation(&key, broken).build();
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let template = json!({"metadata": {"labels": {"app": "broken"}, "annotations": {&key: broken}}, "spec": pod.spec});
+    let deployment = json!({"metadata": {"name": "broken"}, "spec": {"template": template,
+        "selector": {"matchLabels": {"app": "broken"}}}});
+    let refused = ctx.api::<Deployment>().create(&dry_run, &serde_json::from_value(deployment)?).await;
+    let refused = refused.err().context("the template was accepted")?.to_string();
+    ensure!(refused.contains("template: annotation") && refused.contains("handler.signal"), "{refused}");
+    let controller = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "broken", "uid": "1-2-3",
+        "controller": true}]);
+    pod.metadata.owner_references = serde_json::from_value(controller)?;
+    ctx.api::<Pod>().create(&dry_run, &pod).await.context("a controller cannot create the pod")?;
     Ok(())
 }
 

@@ -9,10 +9,10 @@ use boathook_api::{
     words::reason,
 };
 use boathook_tests::{
-    Ctx, LATE,
+    Ctx, DEADLINE, LATE,
     boathook::{
         host::{a_long_time, processes_with},
-        notifications::{error_of, status, succeeded},
+        notifications::{error_of, status, succeeded, undone},
         recording::{freezer, record, recorder, restartable},
     },
 };
@@ -78,7 +78,7 @@ pub(crate) async fn of_twenty_megabytes_of_output_the_end_is_kept(ctx: Ctx, _: E
     Ok(())
 }
 
-pub(crate) async fn a_pod_deleted_in_the_middle_ends_its_handler(ctx: Ctx, executor: Executor) -> Result<()> {
+pub(crate) async fn a_pod_deleted_in_the_middle_ends_its_handler(ctx: Ctx, _: Executor) -> Result<()> {
     let script = format!("{}; sleep {}", record("begun"), a_long_time());
     ctx.run_pod(freezer(recorder(&ctx, "box")).notifier("main", "long", &script).build()).await?;
     let spec = json!({"podName": "box", "notifier": "long", "undo": {"notifier": "thaw"}});
@@ -87,11 +87,21 @@ pub(crate) async fn a_pod_deleted_in_the_middle_ends_its_handler(ctx: Ctx, execu
     ctx.api::<Pod>().delete("box", &DeleteParams::default()).await?;
     let ended = ctx.ended(&name).await?;
     let (kind, message) = error_of(&ended)?;
+    // The pod's end and the undo, which is due at once, race: the handler ends with its container or is cancelled, and it
+    // is undone there, or the pod is gone.
     let is_gone = matches!(kind, ErrorType::ContainerNotRunning | ErrorType::PodNotFound);
-    ensure!(is_gone || was_killed_unseen(&ended, executor), "{kind:?}: {message}");
-    // With the pod went what was to be undone, and nothing holds the object any more.
-    ctx.undone(&name, reason::POD_GONE).await?;
+    let was_ended = kind == ErrorType::OutcomeUnknown || exit_code(&ended) == Some(137);
+    ensure!(is_gone || was_ended, "{kind:?}: {message}");
+    closed_with_its_pod(&ctx, &name).await?;
     ctx.delete_and_see_gone::<PodNotification>(&name).await
+}
+
+/// Waits until it is undone in a pod that was told to end, or the pod is gone: which comes first is chance.
+async fn closed_with_its_pod(ctx: &Ctx, name: &str) -> Result<()> {
+    let closed = [reason::POD_GONE, reason::UNDO_SUCCEEDED];
+    let is_closed = |object: &PodNotification| undone(object).is_some_and(|why| closed.contains(&why.as_str()));
+    ctx.watch_until::<PodNotification>(DEADLINE, name, "is undone, or its pod is gone", is_closed).await?;
+    Ok(())
 }
 
 pub(crate) async fn a_container_restarted_in_the_middle_ends_its_handler(ctx: Ctx, executor: Executor) -> Result<()> {
@@ -132,9 +142,10 @@ pub(crate) async fn a_pod_created_again_under_the_same_name_is_another_one(ctx: 
     ctx.api::<Pod>().create(&PostParams::default(), &pod).await?;
     ctx.ready("box").await?;
 
-    // What was done to the first one went with it; the second is not undone, and not told what the first was to do.
+    // The first one was undone before its end, or went frozen; the second is not undone, and not told what the first was
+    // to do.
     ctx.request_undo(&frozen.name_any()).await?;
-    ctx.undone(&frozen.name_any(), reason::POD_GONE).await?;
+    closed_with_its_pod(&ctx, &frozen.name_any()).await?;
     let spec = json!({"podName": "box", "podUID": first.uid(), "notifier": "freeze"});
     let (kind, message) = error_of(&ctx.notify("late", spec).await?)?;
     assert_eq!(kind, ErrorType::PodNotFound, "{message}");
@@ -145,8 +156,11 @@ pub(crate) async fn a_pod_created_again_under_the_same_name_is_another_one(ctx: 
 /// Whether the handler was killed with its container, and the executor did not see why: through the API server it asks
 /// for the container's state for a few seconds, and a busy kubelet reports that state later.
 fn was_killed_unseen(object: &PodNotification, executor: Executor) -> bool {
-    let exit_code = status(object).containers.first().and_then(|part| part.exit_code);
-    executor == Executor::Api && exit_code == Some(137)
+    executor == Executor::Api && exit_code(object) == Some(137)
+}
+
+fn exit_code(object: &PodNotification) -> Option<i32> {
+    status(object).containers.first().and_then(|part| part.exit_code)
 }
 
 /// From the start of its only container's handler to its end.

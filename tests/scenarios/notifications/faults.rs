@@ -1,24 +1,22 @@
 //! Killed again and again, at random moments and under load: no handler runs twice, everything comes to its end, and what
 //! is owed is undone.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Result, bail, ensure};
 use boathook_api::{
     PodNotification,
-    pod_notification::{Executor, State},
-    words::reason,
+    pod_notification::{ErrorType, Executor, State},
+    words::{EXECUTION_HOOK_LABEL, reason},
 };
 use boathook_tests::{
     Ctx, DEADLINE,
     boathook::{
         installation::Installation,
-        notifications::{may_be_undone_once_more, pod_notification, state, status, undone},
+        notifications::{error_of, may_be_undone_once_more, pod_notification, state, status, undone},
         process::Process,
         recording::recorder,
+        traces::{self, Traces, traced},
     },
     measure::Measure,
     random::Random,
@@ -26,8 +24,11 @@ use boathook_tests::{
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
+/// The pod that the handlers run in.
+const BOX: &str = "box";
+
 /// Two handlers in each round: one that is taken back when it is asked for, one by its time.
-const EACH: [&str; 2] = ["asked", "timed"];
+pub(crate) const EACH: [&str; 2] = ["asked", "timed"];
 
 /// No later than this after its load was begun is a process killed: longer than a handler takes.
 const LATEST: u64 = 300;
@@ -38,7 +39,7 @@ pub(crate) async fn whoever_is_killed_no_handler_runs_twice_and_all_is_undone(
     executor: Executor,
 ) -> Result<()> {
     let mut random = Random::of_the_environment()?;
-    ctx.run_pod(recorder(&ctx, "box").build()).await?;
+    ctx.run_pod(traced(recorder(&ctx, BOX)).build()).await?;
     let mut controller = installation.controller(executor, &[]).await?;
     let mut agent = match executor {
         Executor::Api => None,
@@ -46,7 +47,7 @@ pub(crate) async fn whoever_is_killed_no_handler_runs_twice_and_all_is_undone(
     };
     let rounds = Measure::from_environment()?.kills();
     for round in 0..rounds {
-        let asked = begin(&ctx, round).await?;
+        let asked = begin(&ctx, BOX, round).await?;
         // The moment is what is random: nothing is waited for.
         tokio::time::sleep(Duration::from_millis(random.below(LATEST))).await;
         if random.below(2) == 0 {
@@ -62,22 +63,23 @@ pub(crate) async fn whoever_is_killed_no_handler_runs_twice_and_all_is_undone(
     if let Some(agent) = agent {
         agent.stop().await?;
     }
-    check(&ended, &ctx.recorded("box").await?)
+    check(&ended, &ctx.traces(&[BOX]).await?, executor)
 }
 
 /// Creates the load of a round, and returns the name of one whose undo only runs when it is asked for. Each handler and
-/// each undo appends its own name to the pod's record.
-async fn begin(ctx: &Ctx, round: usize) -> Result<String> {
+/// each undo leaves a trace with its name in the pod.
+pub(crate) async fn begin(ctx: &Ctx, pod: &str, round: usize) -> Result<String> {
     for each in EACH {
         let name = format!("{each}-{round}");
         // It takes a moment, so that some are killed in the middle of it.
-        let action = shell(&format!("echo {name} >> log/lines; sleep 0.1"));
-        let mut undo = json!({"action": shell(&format!("echo undo-{name} >> log/lines"))});
+        let action = shell(&format!("{}; sleep 0.1", traces::done(&name)));
+        let mut undo = json!({"action": shell(&traces::undone(&name))});
         if each == "timed" {
             undo["afterSeconds"] = 1.into();
         }
-        let spec = json!({"podName": "box", "action": action, "startDeadlineSeconds": 600, "undo": undo});
-        ctx.create(&pod_notification(&name, spec)?).await?;
+        let spec = json!({"podName": pod, "action": action, "startDeadlineSeconds": 600, "undo": undo});
+        let object = pod_notification(&name, spec)?;
+        ctx.when_admitted(&format!("`{name}` is admitted"), async || ctx.create(&object).await).await?;
     }
     Ok(format!("asked-{round}"))
 }
@@ -97,13 +99,15 @@ async fn replace_agent(installation: &Installation, killed: Process) -> Result<P
     installation.agent_again().await
 }
 
-/// Asks for every undo that was not asked for yet, and waits until none of these many owes anything.
-async fn all_ended(ctx: &Ctx, count: usize) -> Result<BTreeMap<String, PodNotification>> {
+/// Asks for every undo that was not asked for yet, and waits until none of these many owes anything. Those that hooks made
+/// are theirs.
+pub(crate) async fn all_ended(ctx: &Ctx, count: usize) -> Result<BTreeMap<String, PodNotification>> {
     let mut watch = ctx.watch::<PodNotification>("").await?;
     let ended = watch
-        .until(DEADLINE, "every handler has ended", |seen| seen.now.values().all(|object| state(object).is_terminal()))
+        .until(DEADLINE, "every handler has ended", |seen| own(&seen.now).all(|object| state(object).is_terminal()))
         .await?;
-    for (name, object) in &ended.now {
+    for object in own(&ended.now) {
+        let name = &object.name_any();
         if !object.spec.undo_requested {
             ctx.request_undo(name).await?;
         }
@@ -114,33 +118,37 @@ async fn all_ended(ctx: &Ctx, count: usize) -> Result<BTreeMap<String, PodNotifi
     let is_free = |object: &PodNotification| object.finalizers().is_empty() || may_be_undone_once_more(object);
     let seen = watch
         .until(DEADLINE, "every undo that is owed has run", |seen| {
-            seen.now.values().all(|object| is_undone(object) && is_free(object))
+            own(&seen.now).all(|object| is_undone(object) && is_free(object))
         })
         .await?;
-    ensure!(seen.now.len() == count, "{} objects are there", seen.now.len());
-    Ok(seen.now.clone())
+    let ended: BTreeMap<_, _> = own(&seen.now).map(|object| (object.name_any(), object.clone())).collect();
+    ensure!(ended.len() == count, "{} objects are there, not {count}", ended.len());
+    Ok(ended)
 }
 
-/// Holds what the pod recorded against what its objects say.
-fn check(ended: &BTreeMap<String, PodNotification>, lines: &[String]) -> Result<()> {
-    let mut ran = BTreeSet::new();
-    for line in lines.iter().filter(|line| !line.starts_with("undo-")) {
-        ensure!(ran.insert(line.as_str()), "`{line}` ran twice");
-    }
-    let mut failed = 0;
-    for object in ended.values() {
-        let name = object.name_any();
+fn own(all: &BTreeMap<String, PodNotification>) -> impl Iterator<Item = &PodNotification> {
+    all.values().filter(|object| !object.labels().contains_key(EXECUTION_HOOK_LABEL))
+}
+
+/// Compares the traces in the pod with the status of the objects.
+pub(crate) fn check(ended: &BTreeMap<String, PodNotification>, traces: &Traces, executor: Executor) -> Result<()> {
+    let (mut ran, mut failed) = (0, 0);
+    for (name, object) in ended {
+        let runs = traces.runs(name);
+        ensure!(runs <= 1, "`{name}` ran {runs} times");
         match state(object) {
-            State::Succeeded => ensure!(ran.contains(name.as_str()), "`{name}` succeeded, it says, and never ran"),
-            State::Failed => failed += 1,
+            State::Succeeded => ensure!(runs == 1, "`{name}` succeeded, it says, and never ran"),
+            State::Failed => {
+                let (kind, message) = error_of(object)?;
+                let never_ran = matches!(kind, ErrorType::Revoked | ErrorType::StartDeadlineExceeded);
+                ensure!(!(never_ran && traces.ran(name)), "`{name}` ran, and says that it did not: {message}");
+                failed += 1;
+            }
             State::New => bail!("`{name}` has not ended"),
         }
-        let last = |word: &str| lines.iter().rposition(|line| line == word);
-        if let Some(at) = last(&name) {
-            let undone = last(&format!("undo-{name}"));
-            ensure!(undone.is_some_and(|undone| undone > at), "`{name}` ran and was not undone after");
-        }
+        traces.is_taken_back(name, executor)?;
+        ran += runs;
     }
-    eprintln!("{} of {} handlers ran, and {failed} failed", ran.len(), ended.len());
+    eprintln!("{ran} of {} handlers ran, and {failed} failed", ended.len());
     Ok(())
 }

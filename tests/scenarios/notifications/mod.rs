@@ -4,7 +4,7 @@ mod access;
 mod authors;
 mod declarations;
 mod endings;
-mod faults;
+pub(crate) mod faults;
 mod handlers;
 mod held;
 mod held_alone;
@@ -43,12 +43,14 @@ pub(crate) fn suite() -> Scenarios {
         notification::every_running_pod_is_told_and_those_that_come_later_too,
         undo::an_undo_runs_when_it_is_asked_for,
         undo::an_undo_runs_when_the_notification_is_deleted,
+        undo::a_frozen_pod_that_is_deleted_is_thawed_before_its_end,
         undo::an_undo_runs_by_itself_when_its_time_has_come waits 10,
         undo::a_handler_that_outlives_its_expiry_is_undone_on_time waits 10,
         undo::an_undo_runs_in_a_terminating_namespace waits 10,
         undo::an_undo_runs_in_the_new_instance_of_a_restarted_container,
     ];
     let of_boathook_itself = shared![
+        declarations::broken_template_is_refused_and_its_pods_are_not,
         declarations::each_mistake_is_told_with_its_container_entry_and_field,
         declarations::yaml_and_json_declare_alike,
         endings::a_pod_that_is_not_there_is_not_found,

@@ -15,7 +15,10 @@ use boathook_tests::{
         recording::{freezer, freezes_at, record, recorder, restartable, stubborn, timed_freezer},
     },
 };
-use k8s_openapi::{api::core::v1::Namespace, jiff::SignedDuration};
+use k8s_openapi::{
+    api::core::v1::{Namespace, Pod},
+    jiff::SignedDuration,
+};
 use kube::{Api, ResourceExt, api::DeleteParams};
 use serde_json::{Value, json};
 
@@ -54,6 +57,19 @@ pub(crate) async fn an_undo_runs_when_the_notification_is_deleted(ctx: Ctx, _: E
     succeeded(&frozen)?;
     ctx.delete_and_see_gone::<PodNotification>(&frozen.name_any()).await?;
     assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    Ok(())
+}
+
+/// A frozen pod that is deleted is thawed long before its grace period is over, and not by the expiry.
+pub(crate) async fn a_frozen_pod_that_is_deleted_is_thawed_before_its_end(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_pod(freezer(stubborn(&ctx, "box")).build()).await?;
+    let frozen = ctx.notify("freeze", freeze_for(Duration::from_secs(3600))).await?;
+    succeeded(&frozen)?;
+    let pods: Api<Pod> = ctx.api();
+    pods.delete("box", &DeleteParams::default()).await?;
+    ctx.undone(&frozen.name_any(), reason::UNDO_SUCCEEDED).await?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    pods.delete("box", &DeleteParams::default().grace_period(0)).await?;
     Ok(())
 }
 

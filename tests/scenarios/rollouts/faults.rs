@@ -154,10 +154,16 @@ pub(crate) async fn replace(installation: &Installation, executor: Executor, kil
 
 /// Deletes what only a controller lets go, then stops it.
 pub(crate) async fn end(ctx: &Ctx, controller: Process) -> Result<()> {
+    let_all_go(ctx).await?;
+    controller.stop().await
+}
+
+/// Deletes every lifecycle, and waits until its Deployment was let go.
+pub(crate) async fn let_all_go(ctx: &Ctx) -> Result<()> {
     for lifecycle in ctx.api::<DeploymentLifecycle>().list(&ListParams::default()).await? {
         ctx.delete_and_see_gone::<DeploymentLifecycle>(&lifecycle.name_any()).await?;
     }
-    controller.stop().await
+    Ok(())
 }
 
 fn is_ending(pod: &Pod) -> bool {

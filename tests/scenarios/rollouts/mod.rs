@@ -3,7 +3,7 @@
 
 mod access;
 mod admission;
-mod faults;
+pub(crate) mod faults;
 mod hook_pods;
 mod killed_at_writes;
 mod kubectl;
@@ -17,7 +17,7 @@ mod superseding;
 mod tries;
 mod undo;
 mod use_cases;
-mod walk;
+pub(crate) mod walk;
 
 use boathook_api::pod_notification::Executor;
 use boathook_tests::{alone, cluster::Choice, shared, suite::Scenarios};

@@ -22,6 +22,7 @@ use boathook_tests::{
     },
     deployments::{DeploymentBuilder, deployment, is_rolled_out},
     measure::Measure,
+    pods::PodBuilder,
     random::Random,
 };
 use futures::future::{try_join, try_join_all};
@@ -50,11 +51,11 @@ pub(crate) async fn whatever_users_do_at_random_every_promise_is_kept(
     let mut random = Random::of_the_environment()?;
     let controller = installation.controller(executor, &[]).await?;
     let mut users = Vec::new();
-    for (deployment, hooks) in deployments(&ctx) {
-        users.push(User { web: Web::adopted(&ctx, deployment, hooks).await?, random: random.another() });
+    for (deployment, hooks) in deployments(&template(&ctx), &HookPreludes::default()) {
+        users.push(User::of(Web::adopted(&ctx, deployment, hooks).await?, random.another()));
     }
     let begun = Instant::now();
-    let walks = users.into_iter().map(|user| user.walk(measure));
+    let walks = users.into_iter().map(|user| user.walk(|at| at < measure.operations()));
     let killing = kill_again_and_again(measure, random, &installation, executor, controller);
     let (webs, controller) = try_join(try_join_all(walks), killing).await?;
     eprintln!(
@@ -75,30 +76,44 @@ pub(crate) async fn whatever_users_do_at_random_every_promise_is_kept(
     end(&ctx, controller).await
 }
 
+/// Shell commands that each hook of a Deployment begins with.
+#[derive(Default)]
+pub(crate) struct HookPreludes {
+    pub(crate) any: &'static str,
+    pub(crate) mid: &'static str,
+}
+
 /// One for each way to roll out.
-fn deployments(ctx: &Ctx) -> Vec<(DeploymentBuilder, Value)> {
-    let named = |name| deployment(name, template(ctx)).replicas(2);
-    let pre = policy(hook("sleep 0.2; [ $VERSION != vetoed ]"), "Abort");
-    let post = policy(hook("sleep 0.2; [ $VERSION != v4 ]"), "Ignore");
+pub(crate) fn deployments(template: &PodBuilder, preludes: &HookPreludes) -> Vec<(DeploymentBuilder, Value)> {
+    let named = |name| deployment(name, template.clone().env("DEPLOYMENT", name)).replicas(2);
+    let HookPreludes { any, mid } = preludes;
+    let mid = |script: &str| hook(&format!("{any}{mid}{script}"));
+    let pre = policy(hook(&format!("{any}sleep 0.2; [ $VERSION != vetoed ]")), "Abort");
+    let post = policy(hook(&format!("{any}sleep 0.2; [ $VERSION != v4 ]")), "Ignore");
     let rolling = json!({"pre": pre, "post": post});
-    let recreate = json!({"pre": pre, "mid": hook("sleep 0.3"), "post": post});
+    let recreate = json!({"pre": pre, "mid": mid("sleep 0.3"), "post": post});
     vec![
         (named("surge").rolling(1, 0), rolling.clone()),
         (named("shrink").rolling(0, 1), rolling),
         (named("recreate").recreate(), recreate),
-        (named("plain").recreate(), json!({"mid": hook("sleep 0.5")})),
+        (named("plain").recreate(), json!({"mid": mid("sleep 0.5")})),
     ]
 }
 
 /// Somebody with a Deployment.
-struct User {
+pub(crate) struct User {
     web: Web,
     random: Random,
 }
 
 impl User {
-    async fn walk(mut self, measure: Measure) -> Result<Web> {
-        for at in 0..measure.operations() {
+    pub(crate) fn of(web: Web, random: Random) -> Self {
+        Self { web, random }
+    }
+
+    /// Does one operation after another, as long as this holds of the number of those before.
+    pub(crate) async fn walk(mut self, mut goes_on: impl FnMut(usize) -> bool) -> Result<Web> {
+        for at in (0..).take_while(|at| goes_on(*at)) {
             let done = self.operate().await;
             let done = done.with_context(|| format!("operation {at} on `{}` failed", self.web.name()))?;
             eprintln!("{} {at}: {done}", self.web.name());
@@ -183,7 +198,7 @@ async fn kill_again_and_again(
     Ok(controller)
 }
 
-async fn comes_to_an_end(web: &Web) -> Result<()> {
+pub(crate) async fn comes_to_an_end(web: &Web) -> Result<()> {
     tokio::select! {
         completed = web.completed() => completed.map(drop),
         aborted = web.aborted() => aborted.map(drop),
@@ -191,7 +206,7 @@ async fn comes_to_an_end(web: &Web) -> Result<()> {
 }
 
 /// Waits until nothing of any of them has changed for a while: some still end, and then none does anything.
-async fn nobody_writes(webs: &[Web]) -> Result<()> {
+pub(crate) async fn nobody_writes(webs: &[Web]) -> Result<()> {
     let quiet = async {
         'again: loop {
             let before: Vec<_> = webs.iter().map(|web| web.story().now().versions()).collect();
@@ -209,7 +224,7 @@ async fn nobody_writes(webs: &[Web]) -> Result<()> {
 }
 
 /// It is rolled out, or it says that it was aborted; and no hook runs any more.
-fn ends_as_promised(web: &Web) -> Result<()> {
+pub(crate) fn ends_as_promised(web: &Web) -> Result<()> {
     let (now, name) = (web.story().now(), web.name());
     let phase = now.lifecycle.as_ref().and_then(phase);
     match phase {
@@ -231,7 +246,7 @@ fn ends_as_promised(web: &Web) -> Result<()> {
 /// No hook is retried here: each stage of each rollout has one pod, besides those that a newer template has ended. (Who
 /// goes back to the template before the newer one was begun goes on with the rollout that was under way.) One that ended by
 /// itself just before it was deleted is gone at once, and its stage still recorded as running.
-fn hooks_run_once(history: &History) -> Result<()> {
+pub(crate) fn hooks_run_once(history: &History) -> Result<()> {
     let mut pods: BTreeMap<_, BTreeMap<_, bool>> = BTreeMap::new();
     for (before, moment) in history.steps() {
         let Thing::Pod(pod) = &moment.thing else { continue };

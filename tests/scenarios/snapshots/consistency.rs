@@ -5,23 +5,27 @@ use boathook_api::{
     ApplicationSnapshot, ExecutionHook,
     application_snapshot::Consistency,
     pod_notification::Executor,
-    words::{EXECUTION_HOOK_NAMES, condition, reason},
+    words::{EXECUTION_HOOK_NAMES, SNAPSHOT_MARKS, condition, reason},
 };
 use boathook_tests::{
-    Ctx, DEADLINE,
+    Ctx,
     boathook::{
         application_snapshots::{by, failed_for, is_complete, of_data, status, trouble},
         conditions::{is_true, said},
         execution_hooks::{freezing, shell, with},
-        recording::{ends_on_demand, record, recorder_on},
+        people::refusal,
+        recording::{ends_on_demand, ends_only_on_demand, record, recorder_on},
     },
     claims::claim,
     logbook::{self, HOLD},
-    snapshots::VolumeSnapshot,
+    snapshots::{VolumeSnapshot, snapshot},
     storage::SilentStorage,
 };
 use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
 use serde_json::{Value, json};
 
 pub(crate) async fn a_snapshot_holds_what_was_frozen_and_says_so(ctx: Ctx, _: Executor) -> Result<()> {
@@ -44,6 +48,26 @@ pub(crate) async fn a_snapshot_holds_what_was_frozen_and_says_so(ctx: Ctx, _: Ex
     for hook in &status.execution_hook_names {
         ctx.gone::<ExecutionHook>(hook).await?;
     }
+    Ok(())
+}
+
+pub(crate) async fn only_boathook_writes_a_verdict(ctx: Ctx, _: Executor) -> Result<()> {
+    ctx.run_box_on_data().await?;
+    let user = ctx.person("ishmael")?;
+    user.may("snapshots", "snapshot.storage.k8s.io", "volumesnapshots", &["create", "patch"]).await?;
+    user.in_force(async || user.create(&snapshot("plain", "data")).await).await?;
+    for key in SNAPSHOT_MARKS {
+        let verdict = json!({"metadata": {"annotations": {key: "Application"}}});
+        let told = refusal(user.patch::<VolumeSnapshot>("plain", verdict.clone()).await)?;
+        ensure!(told.contains(key), "{told}");
+        // Neither may who may do everything.
+        let (admin, params) = (ctx.api::<VolumeSnapshot>(), PatchParams::default());
+        ensure!(refusal(admin.patch("plain", &params, &Patch::Merge(&verdict)).await)?.contains(key));
+        let mut new = snapshot("forged", "data");
+        new.annotations_mut().insert(key.to_owned(), "Application".to_owned());
+        ensure!(refusal(user.create(&new).await)?.contains(key));
+    }
+    assert_eq!(ctx.consistency_mark("plain").await?, None);
     Ok(())
 }
 
@@ -85,14 +109,18 @@ pub(crate) async fn a_container_restarted_while_frozen_is_thawed_and_not_consist
 }
 
 pub(crate) async fn a_pod_deleted_while_frozen_is_not_waited_for(ctx: Ctx, _: Executor) -> Result<()> {
-    ctx.run_box_on_data().await?;
-    let storage = frozen_before_the_cut(&ctx).await?;
-    ctx.delete_and_see_gone::<Pod>("box").await?;
-    storage.cuts("nightly").await?;
-    only_crash(&ctx, reason::CONTAINER_RESTARTED).await?;
-    // An agent that finds no container calls that a failure at first; nothing is owed to a pod that is gone.
-    let is_thawed = |object: &ApplicationSnapshot| is_true(&status(object).conditions, condition::THAWED);
-    ctx.watch_until(DEADLINE, "nightly", "is thawed", is_thawed).await.map(drop)
+    ctx.create(&claim("data").build()).await?;
+    ctx.run_pod(ends_only_on_demand(recorder_on(&ctx, "data", "box")).build()).await?;
+    frozen_before_the_cut(&ctx).await?;
+    let pods: Api<Pod> = ctx.api();
+    pods.delete("box", &DeleteParams::default()).await?;
+    // It is thawed within its grace period, so there is nothing left to cut.
+    let failed = ctx.over("nightly").await?;
+    failed_for(&failed, reason::HOOK_FAILED)?;
+    ensure!(is_true(&status(&failed).conditions, condition::THAWED), "{failed:?}");
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    pods.delete("box", &DeleteParams::default().grace_period(0)).await?;
+    ctx.gone::<VolumeSnapshot>("nightly").await
 }
 
 pub(crate) async fn a_pod_that_mounts_the_claim_while_frozen_spoils_it(ctx: Ctx, _: Executor) -> Result<()> {

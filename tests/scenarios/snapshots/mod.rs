@@ -5,7 +5,7 @@ mod copies;
 mod cut_off;
 mod cutting;
 mod door;
-mod faults;
+pub(crate) mod faults;
 mod freezing;
 mod hooks;
 mod leaders;
@@ -14,7 +14,7 @@ mod outages;
 mod sharing;
 mod targets;
 mod thawing;
-mod two_pods;
+pub(crate) mod two_pods;
 
 use boathook_api::pod_notification::Executor;
 use boathook_tests::{alone, shared, suite::Scenarios};
@@ -33,6 +33,7 @@ pub(crate) fn suite() -> Scenarios {
         consistency::a_pod_deleted_while_frozen_is_not_waited_for,
         consistency::a_pod_that_mounts_the_claim_while_frozen_spoils_it,
         consistency::a_running_pod_without_hook_needs_a_voucher,
+        consistency::only_boathook_writes_a_verdict,
         consistency::a_hook_that_expires_before_the_cut_fails_the_snapshot waits 20,
         consistency::a_claim_that_nobody_uses_needs_no_hooks,
         consistency::a_claim_that_comes_into_use_before_the_cut_is_not_consistent,
@@ -56,6 +57,7 @@ pub(crate) fn suite() -> Scenarios {
         withdrawn::a_snapshot_that_never_appears_is_thawed_when_its_time_is_over waits 60,
         withdrawn::a_marked_snapshot_that_is_cut_too_late_is_marked_a_crash waits 60,
         withdrawn::a_marked_snapshot_whose_cut_fails_is_marked_a_crash,
+        withdrawn::a_marked_snapshot_deleted_before_its_cut_thaws,
         cutting::a_snapshot_deleted_before_the_cut_thaws_and_leaves_nothing,
         cutting::a_snapshot_deleted_after_the_cut_thaws_and_keeps_what_was_cut,
         cutting::of_several_claims_all_are_cut_or_none,

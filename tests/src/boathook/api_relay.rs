@@ -43,6 +43,11 @@ impl ApiRelay {
         self.process.take().context("it is closed already")?.kill().await
     }
 
+    /// From now on nothing passes and no connection is closed: what is sent is taken and never answered.
+    pub fn stall(&self) -> Result<()> {
+        self.process.as_ref().context("it is closed already")?.pause()
+    }
+
     pub async fn open(&mut self) -> Result<()> {
         let arguments = [self.port.to_string(), self.target.clone()];
         let mut process = self.installation.start_on_node(Role::Relay, &arguments.each_ref().map(String::as_str))?;

@@ -17,9 +17,11 @@ use super::{
     notifications::{may_be_undone_once_more, undone},
 };
 use crate::{
+    DEADLINE,
     cluster::{Choice, Cluster},
     embedded::Embedded,
     namespace,
+    poll::{self, Look},
 };
 
 pub(crate) struct Ground {
@@ -55,9 +57,22 @@ pub(crate) async fn let_go(client: &Client, namespace: &str) -> Result<()> {
     let api: Api<PodNotification> = Api::namespaced(client.clone(), namespace);
     let all = api.list(&ListParams::default()).await.context("failed to list PodNotifications")?;
     let is_undone = |object: &&PodNotification| undone(object).as_deref() == Some(reason::UNDO_SUCCEEDED);
-    for object in all.items.iter().filter(is_undone).filter(|object| may_be_undone_once_more(object)) {
-        let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
-        api.patch(&object.name_any(), &PatchParams::default(), &free).await.context("failed to let go")?;
+    let held: Vec<_> = all.items.iter().filter(is_undone).filter(|object| may_be_undone_once_more(object)).collect();
+    if !held.is_empty() {
+        // Its webhook keeps a finalizer while an undo is owed, and nothing answers for it.
+        let webhooks = boathook_install::webhooks::NAME.to_owned();
+        namespace::remove::<ValidatingWebhookConfiguration>(client.clone(), webhooks).await?;
+    }
+    for object in held {
+        let (name, free) = (object.name_any(), Patch::Merge(json!({"metadata": {"finalizers": null}})));
+        // The API server learns of the removal through a cache.
+        poll::until(DEADLINE, &format!("PodNotification `{name}` is let go"), async || {
+            Ok(match api.patch(&name, &PatchParams::default(), &free).await {
+                Ok(_) => Look::Done(()),
+                Err(error) => Look::NotYet(error.to_string()),
+            })
+        })
+        .await?;
     }
     Ok(())
 }

@@ -26,10 +26,10 @@ use super::{
 use crate::{DEADLINE, cluster::Cluster};
 
 /// Says a controller when it works.
-const CONTROLLER_READY: &str = "ready: leading, and the webhooks answer";
+pub const CONTROLLER_READY: &str = "ready: leading, and the webhooks answer";
 
 /// Says an agent when it works.
-const AGENT_READY: &str = "ready: keeping the ledger";
+pub const AGENT_READY: &str = "ready: keeping the ledger";
 
 /// What every process of Boathook needs is in the cluster; cheap to copy.
 #[derive(Clone)]
@@ -65,7 +65,23 @@ impl Installation {
 
     async fn controller_with(&self, kubeconfig: &Kubeconfig, executor: Executor, more: &[&str]) -> Result<Process> {
         self.write("controller", kubeconfig)?;
-        let kubeconfig = self.kubeconfig("controller");
+        let mut process = self.start_replica("controller", executor, more)?;
+        process.says(CONTROLLER_READY).await?;
+        Ok(process)
+    }
+
+    /// Starts one of several controllers under a name of its own, with a way to the API server that can be closed. It may
+    /// be a standby, so nothing is waited for.
+    pub async fn replica_behind_relay(&self, name: &str, executor: Executor) -> Result<(Process, ApiRelay)> {
+        let mut kubeconfig = accounts::kubeconfig(&self.cluster, Part::Controller(executor)).await?;
+        let relay = ApiRelay::to(self, &mut kubeconfig).await?;
+        self.write(name, &kubeconfig)?;
+        Ok((self.start_replica(name, executor, &[])?, relay))
+    }
+
+    /// Starts the controller of this name with the kubeconfig that is there, and waits for nothing.
+    pub fn start_replica(&self, name: &str, executor: Executor, more: &[&str]) -> Result<Process> {
+        let kubeconfig = self.kubeconfig(name);
         let mut arguments = vec!["controller", "--kubeconfig", &kubeconfig];
         match executor {
             // What a controller is that was told nothing.
@@ -73,9 +89,7 @@ impl Installation {
             Executor::Agent => arguments.extend(["--executor", word(executor)]),
         }
         arguments.extend(more);
-        let mut process = self.start("controller", Role::Boathook, &arguments, None)?;
-        process.says(CONTROLLER_READY).await?;
-        Ok(process)
+        self.start(name, Role::Boathook, &arguments, None)
     }
 
     /// Starts the node's agent. Its ledger is that of the agents before it.
@@ -98,13 +112,23 @@ impl Installation {
 
     /// Starts the node's agent as the last one was, whether or not the API server can be reached.
     pub async fn agent_again(&self) -> Result<Process> {
-        let kubeconfig = self.kubeconfig("agent");
-        let (socket, ledger) = (self.node.socket.display().to_string(), self.dir.join("agent").display().to_string());
-        let of_node = ["--node", &self.node.name, "--cri-socket", &socket, "--state-dir", &ledger];
-        let arguments = [&["agent", "--kubeconfig", &kubeconfig], &of_node[..]].concat();
-        let mut process = self.start_on_node(Role::Boathook, &arguments)?;
+        let mut process = self.start_agent()?;
         process.says(AGENT_READY).await?;
         Ok(process)
+    }
+
+    /// Likewise, and waits for nothing.
+    pub fn start_agent(&self) -> Result<Process> {
+        let kubeconfig = self.kubeconfig("agent");
+        let (socket, ledger) = (self.node.socket.display().to_string(), self.agent_dir().display().to_string());
+        let of_node = ["--node", &self.node.name, "--cri-socket", &socket, "--state-dir", &ledger];
+        let arguments = [&["agent", "--kubeconfig", &kubeconfig], &of_node[..]].concat();
+        self.start_on_node(Role::Boathook, &arguments)
+    }
+
+    /// Where the node's agent keeps its ledger.
+    pub fn agent_dir(&self) -> PathBuf {
+        self.dir.join("agent")
     }
 
     /// Takes the lease away from a process that is known to be dead: its successor need not wait until it expires.

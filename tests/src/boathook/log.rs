@@ -59,6 +59,13 @@ impl Log {
         }
     }
 
+    /// Whether a line so far begins with this.
+    pub fn has_said(&self, wanted: &str) -> Result<bool> {
+        let path = &self.path;
+        let text = std::fs::read_to_string(path).with_context(|| format!("failed to read `{}`", path.display()))?;
+        Ok(text.lines().any(|line| line.starts_with(wanted)))
+    }
+
     /// The last lines, under a title.
     pub fn tail(&self) -> String {
         let lines: Vec<_> = self.lock().last.iter().cloned().collect();
@@ -98,6 +105,7 @@ mod tests {
         waited.keep(format!("{text}leading\n").as_bytes()).await;
         assert_eq!(said.await.unwrap(), "ing");
         let tail = log.tail();
+        assert!(log.has_said("line 0").unwrap() && !log.has_said("0").unwrap());
         assert!(tail.ends_with("\nleading\n") && !tail.contains("line 0\n"), "{tail}");
         assert!(std::fs::read_to_string(&path).unwrap().starts_with("line 0\n"));
         std::fs::remove_file(path).unwrap();

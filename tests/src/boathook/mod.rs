@@ -4,6 +4,7 @@
 //! and agent are processes that can be stopped, continued and killed, without a second binary to build.
 
 pub mod accounts;
+pub mod admitted;
 pub mod api_proxy;
 pub mod api_relay;
 pub mod application_snapshots;
@@ -22,6 +23,8 @@ pub mod recording;
 pub mod role;
 pub mod rollouts;
 pub mod running;
+pub mod small_disk;
+pub mod traces;
 
 use boathook_api::pod_notification::Executor;
 

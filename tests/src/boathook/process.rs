@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, Command};
 
 use super::{
     log::Log,
@@ -30,6 +30,8 @@ pub struct Program {
 pub struct Process {
     name: String,
     child: Child,
+    /// Never written to. The kernel closes it when the tests are killed, and the process then ends itself.
+    _lifeline: ChildStdin,
     log: Log,
 }
 
@@ -42,13 +44,14 @@ impl Process {
             None => Command::new(executable),
         };
         command.args(arguments).env(ROLE, role.word()).kill_on_drop(true);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("failed to start the {name}"))?;
         let log = Log::new(log)?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         tokio::spawn(log.clone().keep(stdout.context("the process has no stdout")?));
         tokio::spawn(log.clone().keep(stderr.context("the process has no stderr")?));
-        Ok(Self { name, child, log })
+        let lifeline = child.stdin.take().context("the process has no stdin")?;
+        Ok(Self { name, child, _lifeline: lifeline, log })
     }
 
     pub fn log(&self) -> &Log {
@@ -87,6 +90,11 @@ impl Process {
 
     pub fn resume(&self) -> Result<()> {
         self.signal(Signal::CONT)
+    }
+
+    /// How it ended, if it has.
+    pub fn has_ended(&mut self) -> Result<Option<ExitStatus>> {
+        self.child.try_wait().with_context(|| format!("failed to ask for the end of the {}", self.name))
     }
 
     fn signal(&self, signal: Signal) -> Result<()> {

@@ -1,6 +1,6 @@
 //! What a process of the test binary is: the tests, or something that they have started.
 
-use std::process::ExitCode;
+use std::{io, process::ExitCode};
 
 use super::api_relay;
 
@@ -27,6 +27,7 @@ impl Role {
 /// Plays the role that this process was started in, if any: then this is all that it does.
 pub(crate) fn play() -> Option<ExitCode> {
     let role = std::env::var(ROLE).ok()?;
+    end_with_the_tests();
     let known = [Role::Boathook, Role::Relay].into_iter().find(|known| known.word() == role);
     Some(match known {
         Some(Role::Boathook) => boathook::main(),
@@ -36,4 +37,12 @@ pub(crate) fn play() -> Option<ExitCode> {
             ExitCode::FAILURE
         }
     })
+}
+
+/// Ends this process when the tests that started it are gone: they hold the other end of its stdin.
+fn end_with_the_tests() {
+    std::thread::spawn(|| {
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        std::process::exit(1);
+    });
 }

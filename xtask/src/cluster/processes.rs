@@ -17,7 +17,7 @@ use super::layout::Layout;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Killed processes are gone in milliseconds; only one that the kernel itself holds lasts longer.
-pub(super) const END_DEADLINE: Duration = Duration::from_secs(30);
+pub(super) const END_DEADLINE: Duration = Duration::from_secs(300);
 
 /// Where the cluster's programs find others.
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -39,6 +39,14 @@ impl Site {
         self.run_kubectl(&bounded).is_ok_and(|output| output.status.success())
     }
 
+    /// Whether the API server's discovery lists all these resources, each named with its group.
+    pub(super) fn serves(&self, group: &str, resources: &[String]) -> bool {
+        let group = format!("--api-group={group}");
+        let asked = ["--request-timeout=10s", "api-resources", "--cached=false", "--output=name", &group];
+        let listed = self.run_kubectl(&asked).map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        listed.is_ok_and(|listed| resources.iter().all(|resource| listed.lines().any(|line| line == resource)))
+    }
+
     fn run_kubectl(&self, arguments: &[&str]) -> Result<std::process::Output> {
         Command::new(self.binaries.kubernetes("kubectl"))
             .arg(format!("--kubeconfig={}", self.layout.admin_kubeconfig().display()))

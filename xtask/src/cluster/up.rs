@@ -3,7 +3,6 @@
 //! Every step leaves alone what is there already, so `up` is also how a cluster with a dead part is made whole.
 
 use std::net::TcpListener;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -20,9 +19,9 @@ use super::{files, images, network, packages, sysctls};
 use crate::say::Step;
 
 /// A part is ready in a second or two; a machine that compiles on all cores meanwhile takes many times that.
-const READY_DEADLINE: Duration = Duration::from_secs(180);
+const READY_DEADLINE: Duration = Duration::from_secs(600);
 /// kubectl's own deadline for what it waits for, likewise.
-const WAIT: &str = "--timeout=180s";
+const WAIT: &str = "--timeout=600s";
 /// A part that dies takes others along (a CSI sidecar ends when its driver does), perhaps after they were looked at.
 const PASSES: u32 = 5;
 
@@ -136,22 +135,26 @@ fn ensure(site: &Site, cgroup: &Cgroup, component: &Component) -> Result<()> {
     }
 }
 
+const SNAPSHOT_GROUP: &str = "snapshot.storage.k8s.io";
+
 /// The snapshot kinds, then the driver and the classes, which need them.
 fn install_storage(site: &Site) -> Result<()> {
-    let crds = site.binaries.snapshot_crds();
-    apply(site, &crds)?;
+    let crds = site.binaries.snapshot_crds().display().to_string();
+    let apply_crds = ["apply", "--server-side", "--force-conflicts", "-f", &crds];
+    // When etcd was started anew, `/readyz` may answer before the API server has connected to it, and a write fails.
+    processes::wait_ready(&site.layout, "kube-apiserver", READY_DEADLINE, || site.kubectl_agrees(&apply_crds))?;
     let names = ["volumesnapshotclasses", "volumesnapshotcontents", "volumesnapshots"]
-        .map(|kind| format!("crd/{kind}.snapshot.storage.k8s.io"));
+        .map(|kind| format!("{kind}.{SNAPSHOT_GROUP}"));
+    let objects = names.each_ref().map(|name| format!("crd/{name}"));
     let mut wait = vec!["wait", "--for=condition=Established", WAIT];
-    wait.extend(names.iter().map(String::as_str));
+    wait.extend(objects.iter().map(String::as_str));
     site.kubectl(&wait).context("the snapshot kinds are not served")?;
-    apply(site, &site.layout.sources.join("manifests/storage.yaml"))
-}
-
-fn apply(site: &Site, manifests: &Path) -> Result<()> {
-    let manifests = manifests.display().to_string();
-    site.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &manifests])
-        .with_context(|| format!("failed to apply `{manifests}`"))
+    // After a restart of the API server they are still Established, but discovery, by which kubectl finds a kind, may not
+    // list them yet.
+    processes::wait_ready(&site.layout, "kube-apiserver", READY_DEADLINE, || site.serves(SNAPSHOT_GROUP, &names))?;
+    let classes = site.layout.sources.join("manifests/storage.yaml").display().to_string();
+    site.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &classes])
+        .with_context(|| format!("failed to apply `{classes}`"))
 }
 
 const CRI_SOCKET: &str = "kubeadm.alpha.kubernetes.io/cri-socket";

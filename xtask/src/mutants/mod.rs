@@ -37,7 +37,7 @@ pub(crate) fn run(filter: Option<&str>) -> Result<ExitCode> {
     for mutant in &mutants {
         let begun = Instant::now();
         let outcome = break_and_test(&root, &scratch, mutant)?;
-        survivors += usize::from(!matches!(outcome, Outcome::Failed(_)));
+        survivors += usize::from(word(&outcome) != KILLED);
         println!("{:<8} {:>7}  {}", word(&outcome), seconds(begun.elapsed()), mutant.promise);
         println!("{:18}{}: {}", "", mutant.tests, detail(&outcome));
     }
@@ -54,9 +54,13 @@ fn break_and_test(root: &Path, scratch: &Scratch, mutant: &Mutant) -> Result<Out
     outcome
 }
 
+const KILLED: &str = "killed";
+
 fn word(outcome: &Outcome) -> &'static str {
     match outcome {
-        Outcome::Failed(_) => "killed",
+        // A crash may be the machine's: no test has noticed the mutant.
+        Outcome::Failed(tests) if tests.is_empty() => "CRASHED",
+        Outcome::Failed(_) => KILLED,
         Outcome::Passed | Outcome::TimedOut => "SURVIVED",
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! Only what is the cluster's own counts: the machine's other business goes on meanwhile.
 
-use std::collections::BTreeSet;
-use std::fs;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -11,11 +12,19 @@ use std::time::{Duration, Instant};
 const FOLDERS: [&str; 3] = ["/run/containerd/s", "/var/lib/cni/results", "/var/log/containers"];
 
 /// What a kubelet sets for the whole machine.
-const SETTINGS: [&str; 3] = ["kernel/panic", "kernel/panic_on_oops", "vm/overcommit_memory"];
+const SETTINGS: [&str; 5] = [
+    "kernel/keys/root_maxbytes",
+    "kernel/keys/root_maxkeys",
+    "kernel/panic",
+    "kernel/panic_on_oops",
+    "vm/overcommit_memory",
+];
 
 /// What there was while the cluster ran, by which its leavings are known.
 pub(crate) struct Traces {
-    networks: BTreeSet<PathBuf>,
+    /// By its number, each held open: the kernel gives the number of a network that is gone to the next one, perhaps
+    /// another cluster's.
+    networks: BTreeMap<PathBuf, File>,
     sockets: BTreeSet<PathBuf>,
     containers: BTreeSet<String>,
 }
@@ -25,12 +34,17 @@ impl Traces {
     pub(crate) fn of(dir: &Path) -> Self {
         let own = fs::read_link("/proc/self/ns/net").unwrap();
         let of_cluster = processes_of(dir);
-        let networks = of_cluster.iter().filter_map(|process| fs::read_link(process.join("ns/net")).ok());
+        let network_of = |process: &PathBuf| {
+            let held = File::open(process.join("ns/net")).ok()?;
+            let number = fs::read_link(format!("/proc/self/fd/{}", held.as_raw_fd())).ok()?;
+            Some((number, held))
+        };
+        let networks = of_cluster.iter().filter_map(network_of);
         let bundles = entries(&dir.join("containerd/state/io.containerd.runtime.v2.task/k8s.io"));
         let address = |bundle: &PathBuf| fs::read_to_string(bundle.join("address")).ok();
         let sockets = bundles.iter().filter_map(address).map(|text| PathBuf::from(text.trim_start_matches("unix://")));
         let traces = Self {
-            networks: networks.filter(|network| *network != own).collect(),
+            networks: networks.filter(|(number, _)| *number != own).collect(),
             sockets: sockets.collect(),
             containers: bundles.iter().map(|bundle| file_name(bundle)).collect(),
         };
@@ -57,7 +71,7 @@ pub(crate) fn assert_nothing_left(dir: &Path, traces: Option<&Traces>) {
     assert!(!dir.exists(), "the cluster's folder is left");
     let Some(traces) = traces else { return };
     let networks = processes().into_iter().filter_map(|process| fs::read_link(process.join("ns/net")).ok());
-    assert_eq!(networks.into_iter().find(|network| traces.networks.contains(network)), None, "a network is left");
+    assert_eq!(networks.into_iter().find(|network| traces.networks.contains_key(network)), None, "a network is left");
     for file in FOLDERS.iter().flat_map(|folder| entries(Path::new(folder))) {
         let is_named = traces.containers.iter().any(|id| file_name(&file).contains(id.as_str()));
         assert!(!is_named && !traces.sockets.contains(&file), "left: {}", file.display());
@@ -73,7 +87,7 @@ fn processes_of(dir: &Path) -> Vec<PathBuf> {
 
 /// Dead processes are gone when the machine's first one has reaped them, which may take it a moment.
 fn processes_after_a_while(dir: &Path) -> Vec<PathBuf> {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(600);
     loop {
         let left = processes_of(dir);
         if left.is_empty() || Instant::now() > deadline {

@@ -10,22 +10,22 @@ pub(crate) fn a_pod_writes_a_claim_that_is_snapshotted(name: &str) {
     let field = |object: &str, path: &str| kubectl(&["get", object, "--output", &format!("jsonpath={{{path}}}")], "");
     let volume = field(&format!("pvc/{name}"), ".spec.volumeName");
     let content = field(&format!("volumesnapshot/{name}"), ".status.boundVolumeSnapshotContentName");
-    kubectl(&["delete", "--timeout=180s", "-f", "-"], &manifest(name));
+    kubectl(&["delete", "--timeout=600s", "-f", "-"], &manifest(name));
     // The CSI driver too is done with them: it writes its state over the old one, so whoever kills it meanwhile leaves
     // half a file, with which it never starts again.
     let rest = [format!("pv/{volume}"), format!("volumesnapshotcontent/{content}")];
-    kubectl(&["wait", "--for=delete", "--timeout=180s", &rest[0], &rest[1]], "");
+    kubectl(&["wait", "--for=delete", "--timeout=600s", &rest[0], &rest[1]], "");
 }
 
 /// The same, left as it is.
 pub(crate) fn make(name: &str) {
     let manifest = manifest(name);
     kubectl(&["apply", "-f", "-"], &manifest);
-    kubectl(&["wait", "--for=condition=Ready", &format!("pod/{name}"), "--timeout=180s"], "");
+    kubectl(&["wait", "--for=condition=Ready", &format!("pod/{name}"), "--timeout=600s"], "");
     let script = "echo written > /data/file && cat /data/file";
     assert_eq!(kubectl(&["exec", name, "--", "sh", "-c", script], ""), "written\n");
     let ready = "--for=jsonpath={.status.readyToUse}=true";
-    kubectl(&["wait", ready, &format!("volumesnapshot/{name}"), "--timeout=180s"], "");
+    kubectl(&["wait", ready, &format!("volumesnapshot/{name}"), "--timeout=600s"], "");
 }
 
 fn manifest(name: &str) -> String {
@@ -57,7 +57,7 @@ fn kubectl(arguments: &[&str], input: &str) -> String {
     let environment = super::xtask(&["env"]);
     super::assert_success(&environment);
     // kubectl has a deadline of its own where it waits; this one is for where it should not have to.
-    let script = format!("{}\nexec timeout 300 kubectl \"$@\"", String::from_utf8(environment.stdout).unwrap());
+    let script = format!("{}\nexec timeout 900 kubectl \"$@\"", String::from_utf8(environment.stdout).unwrap());
     let mut child = Command::new("sh")
         .args(["-c", &script, "kubectl"])
         .args(arguments)

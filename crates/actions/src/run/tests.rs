@@ -42,6 +42,36 @@ fn what_may_be_running_or_cannot_change_is_not_tried_again() {
     assert!(!may_be_tried_again(&Attempt::succeeded()));
 }
 
+#[test]
+fn retries_use_the_whole_timeout() {
+    let took = Duration::from_millis(20);
+    let (mut left, mut pause, mut attempts) = (Duration::from_secs(10) - took, FIRST_PAUSE, 1);
+    while let Some(waited) = pause_within(left, pause, took) {
+        assert!(waited >= FIRST_PAUSE && waited + took < left, "attempt {attempts} has its time");
+        left -= waited + took;
+        pause = LONGEST_PAUSE.min(pause * 2);
+        attempts += 1;
+    }
+    assert!(left <= 2 * FIRST_PAUSE, "{left:?} of the timeout were not used");
+    assert_eq!(attempts, 8, "the back-off still grows");
+}
+
+#[test]
+fn instance_of_an_earlier_attempt_is_kept() {
+    let absent = Attempt::failed(ErrorType::ContainerNotRunning, "not running");
+    let begun = Attempt { container_id: Some("containerd://1".to_owned()), ..Attempt::succeeded() };
+    let kept = absent.clone().in_instance_of(Some(&begun));
+    assert_eq!(kept.container_id.as_deref(), Some("containerd://1"));
+    assert_eq!(absent.clone().in_instance_of(Some(&absent)).container_id, None);
+}
+
+#[test]
+fn a_slow_handler_gets_the_time_left() {
+    let (left, took) = (Duration::from_secs(2), Duration::from_secs(4));
+    assert_eq!(pause_within(left, LONGEST_PAUSE, took), Some(FIRST_PAUSE));
+    assert_eq!(pause_within(2 * FIRST_PAUSE, FIRST_PAUSE, took), None);
+}
+
 /// A pod that answers on this machine, and an API server that knows it.
 struct Fixture {
     listener: TcpListener,
@@ -71,8 +101,12 @@ impl Fixture {
 
     /// Asks the pod by HTTP, again and again until that succeeds.
     fn run(&self, cancel: &Cancel, probe: Option<Probe>) -> tokio::task::JoinHandle<Ended> {
+        self.run_showing("Tail", cancel, probe)
+    }
+
+    fn run_showing(&self, output: &str, cancel: &Cancel, probe: Option<Probe>) -> tokio::task::JoinHandle<Ended> {
         let port = self.listener.local_addr().unwrap().port();
-        let action = json!({"httpGet": {"port": port}, "timeoutSeconds": 600});
+        let action = json!({"httpGet": {"port": port}, "timeoutSeconds": 600, "output": output});
         let action = serde_json::from_value::<Action>(action).unwrap().validate().unwrap();
         let work = Work { action, probe, retry: Retry::UntilTimeout };
         let [namespace, pod, pod_uid, container] = ["default", "db-0", "uid-1", "main"].map(str::to_owned);
@@ -151,6 +185,27 @@ async fn when_nothing_more_is_to_begin_nothing_is_run_in_a_pod_that_was_looked_u
 
 fn failed_with(ended: &Ended, kind: ErrorType) -> bool {
     matches!(&ended.outcome, Outcome::Failed(failure) if failure.kind == kind)
+}
+
+#[tokio::test]
+async fn output_that_is_not_to_be_shown_is_dropped() {
+    let fixture = Fixture::new().await;
+    let answer = |status: &str| format!("HTTP/1.1 {status}\r\nContent-Length: 6\r\n\r\nsecret");
+    for (output, shown) in [("Tail", "secret"), ("None", "")] {
+        let run = fixture.run_showing(output, &Cancel::new(), None);
+        fixture.asked().await.write_all(answer("200 OK").as_bytes()).await.unwrap();
+        let well = ended(run).await;
+        assert_eq!((well.outcome, well.output.as_str()), (Outcome::Succeeded, shown));
+        let cancel = Cancel::new();
+        let run = fixture.run_showing(output, &cancel, None);
+        let mut asked = fixture.asked().await;
+        cancel.begin_no_more();
+        asked.write_all(answer("503 No").as_bytes()).await.unwrap();
+        let ill = ended(run).await;
+        assert!(failed_with(&ill, ErrorType::HandlerFailed), "{ill:?}");
+        assert_eq!(ill.output, shown);
+        assert!(!format!("{:?}", ill.outcome).contains("secret"), "{ill:?}");
+    }
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use boathook_runtime::Metrics;
 use clap::Args;
 
 use super::{connection::Connection, pages::PagesChoice, signals::Signals};
+use crate::output;
 
 #[derive(Args)]
 pub(crate) struct AgentCommand {
@@ -52,8 +53,8 @@ impl AgentCommand {
         };
         let metrics = Arc::new(Metrics::default());
         let mut agent = Agent::start(client, options, Arc::clone(&metrics)).await?;
-        let pages = self.pages.serve(metrics, agent.figures(), || Ok(())).await?;
-        println!("ready: keeping the ledger");
+        let pages = self.pages.serve(metrics, agent.figures(), agent.is_ready()).await?;
+        output::to_stdout("ready: keeping the ledger");
         let outcome = tokio::select! {
             () = signals.received() => Ok(ExitCode::SUCCESS),
             () = pages => Err(anyhow!("the pages for metrics and health ended")),

@@ -38,6 +38,6 @@ impl Connection {
     }
 
     pub(crate) async fn client(&self) -> Result<Client> {
-        Client::try_from(self.config().await?).context("failed to make a client")
+        boathook_runtime::client(self.config().await?).context("failed to make a client")
     }
 }

@@ -8,14 +8,14 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
-use boathook_api::{PodNotification, pod_notification::Executor};
+use boathook_api::pod_notification::Executor;
 use boathook_controllers::{Service, pod_notification, service};
 use boathook_runtime::{Metrics, execution::Limits, webhook::Reach};
 use clap::{Args, ValueEnum};
-use kube::{Api, Client, api::ListParams};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
-use super::{connection::Connection, gates::FeatureGates, pages::PagesChoice, signals::Signals};
+use super::{connection::Connection, gates::FeatureGates, pages::PagesChoice, preflight, signals::Signals};
+use crate::output;
 
 /// After this time without becoming ready, a person is told what may be wrong.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -104,7 +104,7 @@ impl Controller {
     async fn serve(self) -> Result<ExitCode> {
         let mut signals = Signals::new()?;
         let client = self.connection.client().await?;
-        check(&client).await?;
+        preflight::check(&client, &self.namespace, self.executor.into(), preflight::ROLES_LAG).await?;
         let mut options = self.choices.options(self.executor.into());
         options.namespace = self.namespace;
         options.webhook_reach = self.webhook_url.or(self.webhook_service);
@@ -140,24 +140,12 @@ fn end_with(parent: i32) -> Result<()> {
 async fn announce(ready: impl Future<Output = ()>) -> std::convert::Infallible {
     let mut ready = std::pin::pin!(ready);
     if tokio::time::timeout(PATIENCE, &mut ready).await.is_err() {
-        eprintln!(
+        output::to_stderr(
             "waiting: another replica leads, or the API server does not reach the webhooks: see the warnings, and \
-             --webhook-url and --webhook-service"
+             --webhook-url and --webhook-service",
         );
         ready.await;
     }
-    println!("ready: leading, and the webhooks answer");
+    output::to_stdout("ready: leading, and the webhooks answer");
     std::future::pending().await
-}
-
-/// Without the kinds nothing can work, and a person should know why.
-async fn check(client: &Client) -> Result<()> {
-    let all: Api<PodNotification> = Api::all(client.clone());
-    match all.list(&ListParams::default().limit(1)).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == 404 => {
-            bail!("the cluster does not know PodNotifications: kubectl apply --server-side -f deploy/crds")
-        }
-        Err(error) => Err(error).context("failed to list PodNotifications"),
-    }
 }

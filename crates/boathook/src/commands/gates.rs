@@ -5,7 +5,7 @@ use std::str::FromStr;
 /// Every gate, with its default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FeatureGates {
-    /// PodNotification and Notification.
+    /// PodNotification and Notification, but for the PodNotifications of hooks.
     pub(crate) container_notifier: bool,
 }
 

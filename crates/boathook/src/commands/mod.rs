@@ -13,6 +13,7 @@ mod notifiers;
 mod notify;
 mod pages;
 mod plan;
+mod preflight;
 mod rollout;
 mod scope;
 mod selector;

@@ -14,8 +14,8 @@ use crate::{notify, pods::Choice};
 
 const AFTER_HELP: &str = "\
 Exit codes:
-  0    every pod that was told succeeded, or there was none to tell
-  1    a pod failed, had not ended in time, or could not be told
+  0    at least one pod was notified, and all of them succeeded
+  1    no pod was notified, or a pod failed, had not ended in time, or could not be told
   2    the command line is wrong
   130  ended by Ctrl-C; what was begun goes on";
 

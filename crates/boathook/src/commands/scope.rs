@@ -77,7 +77,7 @@ impl Here {
     pub(crate) async fn client(&self) -> Result<(Client, String)> {
         let config = self.connection.config().await?;
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-        Ok((Client::try_from(config).context("failed to make a client")?, namespace))
+        Ok((boathook_runtime::client(config).context("failed to make a client")?, namespace))
     }
 }
 

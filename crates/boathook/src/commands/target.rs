@@ -47,7 +47,10 @@ impl Target {
         let info = |template: &String| ExecutionHookInfo {
             execution_hook_template_name: template.clone(),
             pod_selector: self.pod_selector.clone(),
-            container_selector: self.container.clone().map(|container_name| ContainerSelector { container_name }),
+            container_selector: self
+                .container
+                .clone()
+                .map(|container_name| ContainerSelector { container_name, ..ContainerSelector::default() }),
             pod_container_names_list: None,
         };
         self.template.iter().map(info).collect()

@@ -9,7 +9,10 @@ use boathook_controllers::Service;
 use clap::Args;
 
 use super::{controller::Choices, signals::Signals};
-use crate::embedded::{self, Embedded, Options};
+use crate::{
+    embedded::{self, Embedded, Options},
+    output,
+};
 
 /// How long the kinds may take to be served.
 const INSTALL_DEADLINE: Duration = Duration::from_secs(60);
@@ -76,7 +79,7 @@ impl Up {
         if let Err(error) = self.start_parts(cluster, parts).await {
             return error;
         }
-        println!("ready: export KUBECONFIG={}", cluster.kubeconfig().display());
+        output::to_stdout(&format!("ready: export KUBECONFIG={}", cluster.kubeconfig().display()));
         tokio::select! {
             died = cluster.died() => died,
             died = parts.died() => died,

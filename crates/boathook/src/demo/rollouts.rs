@@ -48,7 +48,7 @@ pub(super) async fn with_hooks(story: &mut Story) -> Result<String> {
     create::<Deployment>(&client, deployment("v1")).await?;
     story.teller.wait("waiting for v1", reached::<Deployment>(&client, NAME, is_available)).await?;
     create::<DeploymentLifecycle>(&client, lifecycle()).await?;
-    let adopted = reached(&client, NAME, |object| ended(object).is_some());
+    let adopted = reached(&client, NAME, is_adopted);
     let before = story.teller.wait("waiting until it is looked after", adopted).await?;
 
     let after = story.roll_out("v2", &before).await?;
@@ -86,6 +86,12 @@ impl Story {
             |object: &DeploymentLifecycle| ended(object).is_some_and(|now| Some(&now.start_time) != known.as_ref());
         self.teller.wait(&format!("rolling out {version}"), reached(&client, NAME, is_over)).await
     }
+}
+
+/// A new version is held from now on.
+fn is_adopted(object: &DeploymentLifecycle) -> bool {
+    let conditions = object.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    conditions.iter().any(|one| one.type_ == condition::COMPLETE && one.status == "True")
 }
 
 /// The rollout that is recorded, if it is over.

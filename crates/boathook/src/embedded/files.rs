@@ -12,18 +12,24 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, 
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::Options;
+use super::{
+    Options,
+    scratch::{self, Scratch},
+};
 
 /// What a data directory holds.
 const CHILDREN: [&str; 4] = ["agent", "node", "store", "volumes"];
-const FILES: [&str; 2] = ["credentials.json", "kubeconfig"];
+const FILES: [&str; 3] = ["credentials.json", "kubeconfig", scratch::LOCK];
 
 /// The folder of a cluster, made if it is not there; the second is set if it goes with the cluster.
-pub(super) fn data_dir(options: &Options) -> Result<(PathBuf, Option<PathBuf>)> {
+pub(super) fn data_dir(options: &Options) -> Result<(PathBuf, Option<Scratch>)> {
     if options.ephemeral {
-        let dir = std::env::temp_dir().join(format!("boathook-{}-{}", std::process::id(), hex(&random::<4>())));
+        let base = std::env::temp_dir();
+        scratch::remove_orphans(&base);
+        let scratch = Scratch::make(&base, &format!("{}-{}", std::process::id(), hex(&random::<4>())))?;
+        let dir = scratch.dir().to_owned();
         make(&dir)?;
-        return Ok((dir.clone(), Some(dir)));
+        return Ok((dir, Some(scratch)));
     }
     let dir = chosen_dir(options.data_dir.clone())?;
     make(&dir)?;

@@ -2,6 +2,7 @@
 
 mod api_service;
 mod files;
+mod scratch;
 mod sessions;
 
 use std::net::SocketAddr;
@@ -17,6 +18,7 @@ use boathook_node::kubelet::{Node, NodeConfig};
 use tokio::task::JoinSet;
 
 use files::Credentials;
+use scratch::Scratch;
 
 /// The name of its only node.
 pub const NODE: &str = "boathook";
@@ -42,8 +44,8 @@ pub struct Embedded {
     client: kube::Client,
     tasks: JoinSet<anyhow::Error>,
     node: Node,
-    /// Removed when the cluster ends.
-    scratch: Option<PathBuf>,
+    /// Removed with the cluster: after the node, whose pods use it.
+    _scratch: Option<Scratch>,
 }
 
 /// Adds the images of an archive to a cluster's data directory, whether it runs or not. Returns their names.
@@ -110,7 +112,7 @@ impl Embedded {
             anyhow!("the streams of execs ended")
         });
         let client = server::client(Arc::clone(&api), &own_token, "boathook");
-        Ok(Self { kubeconfig, dir, client, tasks, node, scratch })
+        Ok(Self { kubeconfig, dir, client, tasks, node, _scratch: scratch })
     }
 
     pub fn kubeconfig(&self) -> &Path {
@@ -145,9 +147,5 @@ impl Embedded {
     pub async fn stop(mut self) {
         self.node.shut_down().await;
         self.tasks.shutdown().await;
-        if let Some(scratch) = self.scratch.take() {
-            // What cannot be removed is in the way of nobody.
-            let _ = std::fs::remove_dir_all(scratch);
-        }
     }
 }

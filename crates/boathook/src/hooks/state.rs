@@ -25,7 +25,7 @@ pub(crate) enum State {
     ThawFailed,
     /// A person gave it up.
     Abandoned,
-    /// Nobody hears of the node: nobody knows whether it is thawed.
+    /// The node does not answer, or the PodNotification is gone: the thaw is not known to have happened.
     ThawUnconfirmed,
 }
 

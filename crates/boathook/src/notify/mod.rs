@@ -51,7 +51,7 @@ impl Notify {
         let requests = pods.iter().map(|pod| run.request(pod, &self.notifier)).collect();
         let deadline = Instant::now() + self.timeout;
         match (pods.is_empty(), self.wait) {
-            (true, _) => self.print_objects(vec![]).map(|()| ExitCode::SUCCESS),
+            (true, _) => self.print_objects(vec![]).map(|()| ExitCode::FAILURE),
             (false, false) => self.create(client, requests, deadline, &mut screen).await,
             (false, true) => self.tell(client, &run, &pods, requests, deadline, screen).await,
         }
@@ -73,7 +73,7 @@ impl Notify {
             }
         }
         if still.is_empty() && others.is_empty() && meant.is_empty() {
-            screen.note(&format!("there are no {} {}", choice.words(), scope.place()));
+            screen.note(&format!("error: there are no {} {}", choice.words(), scope.place()));
             return Ok(meant);
         }
         for (left_out, one, many) in [
@@ -88,7 +88,7 @@ impl Notify {
             }
         }
         if meant.is_empty() {
-            screen.note("nobody was told");
+            screen.note("error: no pod was notified");
         }
         Ok(meant)
     }
@@ -147,7 +147,7 @@ impl Notify {
             view.screen.line(&view.tally().summary(begun.elapsed()))?;
         }
         let code = match end {
-            End::AllEnded if view.tally().failed == 0 => ExitCode::SUCCESS,
+            End::AllEnded if view.tally().is_success() => ExitCode::SUCCESS,
             End::AllEnded => ExitCode::FAILURE,
             End::TimeOver => {
                 view.screen.note(&format!("error: not ended within {}:", shown(self.timeout)));

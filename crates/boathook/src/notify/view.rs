@@ -155,6 +155,11 @@ impl Tally {
         }
     }
 
+    /// At least one pod was notified, and none failed.
+    pub(super) fn is_success(self) -> bool {
+        self.failed == 0 && self.succeeded > 0
+    }
+
     /// The line at the end.
     pub(super) fn summary(self, took: Duration) -> String {
         let Self { succeeded, failed, nothing_to_do } = self;

@@ -2,7 +2,7 @@
 
 use boathook_api::{
     HookAction, HttpGetAction, TcpSocketAction,
-    action::{Deed, ValidAction},
+    action::{Deed, Output, ValidAction},
     hook_action::ValidHookAction,
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -25,8 +25,9 @@ pub(crate) fn deed_text(deed: &Deed) -> String {
 pub(crate) fn hook_action_text(action: &HookAction) -> String {
     match action.validate() {
         Ok(ValidHookAction::Notifier(name)) => format!("notifier {}", one_line(&name)),
-        Ok(ValidHookAction::Inline(ValidAction { deed, timeout })) => {
-            format!("{} (at most {})", deed_text(&deed), shown(timeout))
+        Ok(ValidHookAction::Inline(ValidAction { deed, timeout, output })) => {
+            let output = if output == Output::None { ", output not kept" } else { "" };
+            format!("{} (at most {}{output})", deed_text(&deed), shown(timeout))
         }
         Err(wrong) => format!("<invalid>: {}", one_line(&wrong)),
     }
@@ -62,6 +63,8 @@ mod tests {
         let get = json!({"httpGet": {"port": 80, "path": "/freeze"}, "actionTimeoutSeconds": 90});
         assert_eq!(text(get), "http-get :80/freeze (at most 1m30s)");
         assert_eq!(text(json!({"tcpSocket": {"port": "db"}})), "tcp-socket :db (at most 10s)");
+        let silent = json!({"exec": {"command": ["dump"]}, "output": "None"});
+        assert_eq!(text(silent), "dump (at most 10s, output not kept)");
         assert_eq!(text(json!({"notifier": "freeze"})), "notifier freeze");
         assert!(text(json!({})).starts_with("<invalid>: write exactly one of"));
     }

@@ -10,6 +10,7 @@ pub(crate) mod table;
 
 use std::io::{self, IsTerminal, Write};
 
+use boathook_runtime::error_class::chain;
 use live::Live;
 
 /// What means the same everywhere: that something is well, is not, or asks for a look.
@@ -135,23 +136,24 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-/// An error that ends the command.
-pub(crate) fn error(error: &anyhow::Error) {
-    // Whoever closed stderr does not want to know.
-    let _ = writeln!(io::stderr(), "error: {}", said_once(error));
+/// A line on stdout of a process that serves: it goes on when stdout is closed.
+pub(crate) fn to_stdout(line: &str) {
+    let _ = writeln!(io::stdout(), "{line}");
 }
 
-/// What happened and why, to the last cause. Many an error of a library has its cause's words in its own.
+/// A line on stderr. A closed stderr is not an error.
+pub(crate) fn to_stderr(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// An error that ends the command.
+pub(crate) fn error(error: &anyhow::Error) {
+    to_stderr(&format!("error: {}", said_once(error)));
+}
+
+/// What happened and why, to the last cause.
 pub(crate) fn said_once(error: &anyhow::Error) -> String {
-    let mut whole = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if whole.is_empty() {
-            whole = cause;
-        } else if !whole.contains(&cause) {
-            whole = format!("{whole}: {cause}");
-        }
-    }
-    whole
+    chain(error.as_ref())
 }
 
 /// See no-color.org: set to anything but nothing, it means none.

@@ -100,6 +100,10 @@ impl Place<'_> {
         // As if it were created now: whatever is there came first.
         object.metadata.creation_timestamp = Some(Time(now));
         let mut layout = Layout::default();
+        if let Err(wrong) = object.spec.validate() {
+            layout.reasons.push(wrong);
+            return Ok(layout);
+        }
         let claims = self.claims(&object, &mut layout).await?;
         if let Some(other) = before(self.client, self.namespace, &object, &claims).await?.first() {
             layout.risks.push(format!(
@@ -110,7 +114,9 @@ impl Place<'_> {
         }
         let missing_templates = self.missing_templates(&object).await?;
         let snapshots = snapshots(&claims).await?;
-        let surroundings = Surroundings { claims: claims.clone(), missing_templates, before: None };
+        // The caller adds a missing class to the reasons: the rest of the plan is worth showing.
+        let surroundings =
+            Surroundings { claims: claims.clone(), missing_templates, missing_class: None, before: None };
         let status = decided(&object, surroundings, snapshots, now);
         match &status.trouble {
             Some(trouble) if status.phase == Phase::Failed => {
@@ -200,6 +206,7 @@ fn decided(
         refused: None,
         hooks: vec![],
         others: vec![],
+        present: None,
         at_the_cut: None,
     };
     let written = decide(&observed, now).effects.into_iter().find_map(|effect| match effect {

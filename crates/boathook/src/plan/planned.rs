@@ -8,7 +8,10 @@ use boathook_api::{
     volume_snapshot::VolumeSnapshot,
     words::{EXECUTION_HOOK_INFOS, EXECUTION_HOOK_TEMPLATE_LABEL},
 };
-use boathook_controllers::webhooks::{Right, fits, intended, seconds_for_hooks};
+use boathook_controllers::{
+    application_snapshot::missing_class,
+    webhooks::{Right, fits, intended, seconds_for_hooks},
+};
 use boathook_decide::application_snapshot::{Claim, SeenSnapshot, snapshot_name};
 use kube::{Resource, ResourceExt};
 use serde::Serialize;
@@ -20,7 +23,6 @@ use super::{
 use crate::{
     objects::{self, Kind},
     rights::{self, Answer},
-    snapshot_class,
 };
 
 #[derive(Clone, Debug, Serialize)]
@@ -51,7 +53,7 @@ pub(super) struct Template {
 pub(super) async fn of_snapshot(place: &Place<'_>, object: &ApplicationSnapshot) -> Result<Planned> {
     let mut layout = place.snapshot(object, async |claims| in_the_way(place, object, claims).await).await?;
     let class = object.spec.volume_snapshot_class_name.as_deref();
-    layout.reasons.extend(snapshot_class::missing(place.client, class).await?);
+    layout.reasons.extend(missing_class(place.client, class).await?);
     finished(place, object, layout, &[]).await
 }
 
@@ -111,7 +113,7 @@ async fn of_mark(place: &Place<'_>, object: &VolumeSnapshot, mark: Mark) -> Resu
     let mut layout = place.snapshot(&intended(object, mark, seconds), async |_| Ok(vec![])).await?;
     layout.reasons.extend(fits(place.client, place.namespace, claim, &hooks, seconds).await?.err());
     let class = object.spec.volume_snapshot_class_name.as_deref();
-    layout.reasons.extend(snapshot_class::missing(place.client, class).await?);
+    layout.reasons.extend(missing_class(place.client, class).await?);
     Ok(layout)
 }
 
@@ -132,6 +134,7 @@ async fn in_the_way(place: &Place<'_>, object: &ApplicationSnapshot, claims: &[C
                 deleted: false,
                 cut: false,
                 error: None,
+                last_error: None,
                 consistency: None,
             });
         }

@@ -1,7 +1,7 @@
 //! How far a rollout has come, and what runs. That a stage is recorded does not say that it was reached: a hook that cannot
 //! run is recorded as failed before anything is touched. What runs is known by the Deployment's own counts.
 
-use boathook_api::deployment_lifecycle::{Rollout, RolloutPhase, Stage, StageState};
+use boathook_api::deployment_lifecycle::{Rollout, RolloutPhase, Stage};
 use boathook_decide::deployment_lifecycle::{Deployment, Strategy};
 
 /// What is known to have happened to the versions.
@@ -61,11 +61,7 @@ pub(super) fn what_runs(rollout: &Rollout, deployment: &Deployment) -> String {
 
 /// Whether a stage has a hook that has not passed yet.
 pub(super) fn has_yet_to_pass(rollout: &Rollout, stage: Stage) -> bool {
-    let is_open = |state| match state {
-        StageState::Running | StageState::Failed => true,
-        StageState::Succeeded | StageState::Ignored | StageState::Skipped => false,
-    };
-    rollout.hooks.hook(stage).is_some() && rollout.stage(stage).is_none_or(|record| is_open(record.state))
+    rollout.hooks.hook(stage).is_some() && rollout.stage(stage).is_none_or(|record| !record.state.has_passed())
 }
 
 #[cfg(test)]
@@ -138,7 +134,8 @@ mod tests {
     #[test]
     fn an_early_failure_that_was_skipped_has_drained_nothing() {
         let mut skipped = aborted("Mid", None);
-        (skipped.phase, skipped.stages[0].state) = (RolloutPhase::Pre, StageState::Skipped);
+        (skipped.phase, skipped.stages[0].state) =
+            (RolloutPhase::Pre, boathook_api::deployment_lifecycle::StageState::Skipped);
         assert_eq!(Progress::of(&skipped, &counts("Recreate", 3, 0)), Progress::default());
         skipped.phase = RolloutPhase::Mid;
         let draining = Progress { drains: true, drained: false, opened: false };

@@ -66,6 +66,7 @@ fn refusal(seen: &Seen<'_>, stage: Stage) -> Option<String> {
         Some(StageState::Ignored) => "it failed, and that was ignored".to_owned(),
         Some(StageState::Skipped) => "it was skipped".to_owned(),
         None if rollout.hooks.hook(stage).is_none() => "this rollout has no such hook".to_owned(),
+        Some(StageState::Superseded) => "a newer template has ended it".to_owned(),
         None => "the rollout has not come to it".to_owned(),
     };
     let open = open(rollout).map(|(stage, state)| format!("; {stage} is {}", word(state)));

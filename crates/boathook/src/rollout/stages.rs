@@ -21,12 +21,13 @@ pub(super) fn word(state: StageState) -> &'static str {
         StageState::Ignored => "ignored",
         StageState::Failed => "FAILED",
         StageState::Skipped => "skipped",
+        StageState::Superseded => "superseded",
     }
 }
 
 pub(super) fn colour(state: StageState) -> Option<Colour> {
     match state {
-        StageState::Running => None,
+        StageState::Running | StageState::Superseded => None,
         StageState::Succeeded => Some(Colour::Good),
         StageState::Ignored | StageState::Skipped => Some(Colour::Odd),
         StageState::Failed => Some(Colour::Bad),
@@ -85,9 +86,11 @@ pub(super) fn table(rollout: &Rollout, now: Timestamp) -> Vec<Vec<String>> {
 pub(super) fn details(record: &StageRecord) -> Vec<String> {
     let by = record.requested_by.as_deref().map(|who| match record.state {
         StageState::Skipped => format!("skipped for {}", one_line(who)),
-        StageState::Running | StageState::Succeeded | StageState::Ignored | StageState::Failed => {
-            format!("retried for {}", one_line(who))
-        }
+        StageState::Running
+        | StageState::Succeeded
+        | StageState::Ignored
+        | StageState::Failed
+        | StageState::Superseded => format!("retried for {}", one_line(who)),
     });
     let message = record.message.as_deref().filter(|message| !message.is_empty()).map(one_line);
     by.into_iter().chain(message).chain(log(record)).collect()

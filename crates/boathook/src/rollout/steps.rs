@@ -73,7 +73,7 @@ fn of_stage(rollout: &Rollout, stage: Stage) -> Vec<Step> {
             let told = record.message.as_deref().map(one_line).filter(|message| !message.is_empty());
             steps.extend(told.map(|message| step(&message, message.clone(), Some(Colour::Odd))));
         }
-        StageState::Succeeded | StageState::Skipped => {
+        StageState::Succeeded | StageState::Skipped | StageState::Superseded => {
             steps.push(step(word(record.state), end_text(record), colour(record.state)));
         }
         StageState::Ignored | StageState::Failed => {
@@ -92,6 +92,7 @@ fn end_text(record: &StageRecord) -> String {
         StageState::Running | StageState::Succeeded => format!("ok in {time}"),
         StageState::Ignored => format!("FAILED after {time}, and the rollout goes on{why}"),
         StageState::Failed => format!("FAILED after {time}{why}"),
+        StageState::Superseded => format!("ended after {time}: a newer template came"),
         StageState::Skipped => match &record.requested_by {
             Some(who) => format!("skipped for {}", one_line(who)),
             None => "skipped".to_owned(),

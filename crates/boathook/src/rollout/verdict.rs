@@ -67,6 +67,7 @@ impl<'a> Seen<'a> {
             };
         };
         match rollout.phase {
+            RolloutPhase::Complete if self.is_being_adopted() => Verdict::UnderWay,
             RolloutPhase::Complete => Verdict::Complete,
             RolloutPhase::Aborted if self.has_open_request(rollout) => Verdict::UnderWay,
             RolloutPhase::Aborted => Verdict::Failed(self.said(condition::FAILED)),
@@ -76,6 +77,11 @@ impl<'a> Seen<'a> {
             },
             RolloutPhase::Pre | RolloutPhase::Mid | RolloutPhase::Post => Verdict::UnderWay,
         }
+    }
+
+    /// The record is written before the annotation: a new version would not be held yet.
+    fn is_being_adopted(&self) -> bool {
+        self.condition(condition::COMPLETE).is_some_and(|complete| complete.reason == reason::ADOPTING)
     }
 
     /// Somebody asked for a retry or a skip, and no controller has seen that yet.
@@ -226,6 +232,15 @@ pub(super) mod tests {
         assert!(matches!(again, Verdict::NotBegun(_)), "{again:?}");
         let scaled_to_none = json!({"spec": {"replicas": 0}, "status": {"replicas": 0, "updatedReplicas": 0}});
         assert_eq!(verdict(scaled_to_none, "Complete", json!({})), Verdict::Complete);
+    }
+
+    #[test]
+    fn unfinished_adoption_is_not_complete() {
+        let adopting =
+            json!({"status": {"conditions": [condition("Complete", "False", "Adopting", "not annotated yet")]}});
+        assert_eq!(verdict(json!({}), "Complete", adopting), Verdict::UnderWay);
+        let adopted = json!({"status": {"conditions": [condition("Complete", "True", "Adopted", "looked after")]}});
+        assert_eq!(verdict(json!({}), "Complete", adopted), Verdict::Complete);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use boathook_api::{
     ApplicationSnapshot, ExecutionHook, ExecutionHookTemplate, application_snapshot::ApplicationSnapshotSpec,
     words::APPLICATION_SNAPSHOT_LABEL,
 };
+use boathook_controllers::application_snapshot::missing_class;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::{Client, runtime::watcher};
 use tokio::time::{Instant, sleep_until};
@@ -25,7 +26,6 @@ use crate::{
         format::{self, Format},
     },
     pods::Scope,
-    snapshot_class,
     waiting::{INTERRUPTED, NOBODY_LOOKED, PATIENCE, frames},
 };
 
@@ -84,7 +84,7 @@ impl Create {
         for info in &self.spec.execution_hook_infos {
             objects::get::<ExecutionHookTemplate>(client, scope, &info.execution_hook_template_name).await?;
         }
-        if let Some(missing) = snapshot_class::missing(client, self.spec.volume_snapshot_class_name.as_deref()).await? {
+        if let Some(missing) = missing_class(client, self.spec.volume_snapshot_class_name.as_deref()).await? {
             bail!(missing);
         }
         if self.spec.execution_hook_infos.is_empty() {

@@ -51,6 +51,7 @@ fn phase(phase: Phase) -> &'static str {
         Phase::Freezing => "Freezing",
         Phase::Cutting => "Cutting",
         Phase::Thawing => "Thawing",
+        Phase::ThawFailed => "ThawFailed",
         Phase::Complete => "Complete",
         Phase::Failed => "Failed",
     }

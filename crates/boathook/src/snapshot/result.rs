@@ -31,10 +31,10 @@ pub(super) fn verdict(snapshot: &ApplicationSnapshot) -> Option<Verdict> {
     let with_hooks = !snapshot.spec.execution_hook_infos.is_empty();
     match (status.phase, status.consistency) {
         (Phase::Pending | Phase::Freezing | Phase::Cutting | Phase::Thawing, _) => None,
-        (Phase::Complete, _) if not_thawed(status).next().is_some() => Some(Verdict::NotThawed),
+        (Phase::ThawFailed, Some(_)) => Some(Verdict::NotThawed),
         (Phase::Complete, Some(Consistency::Crash) | None) if with_hooks => Some(Verdict::OnlyCrashConsistent),
         (Phase::Complete, _) => Some(Verdict::Complete),
-        (Phase::Failed, _) => Some(Verdict::Failed),
+        (Phase::ThawFailed, None) | (Phase::Failed, _) => Some(Verdict::Failed),
     }
 }
 
@@ -53,7 +53,9 @@ pub(super) fn lines(snapshot: &ApplicationSnapshot) -> Vec<(Colour, String)> {
     let because = |why: Option<String>| why.map(|why| format!(": {why}")).unwrap_or_default();
     let (colour, headline) = match verdict(snapshot) {
         None => return vec![],
-        Some(Verdict::Failed) => (Colour::Bad, format!("FAILED{window}{}", because(said(condition::FAILED)))),
+        Some(Verdict::Failed) => {
+            (Colour::Bad, format!("FAILED{window}{}", because(said(condition::FAILED).or(trouble))))
+        }
         Some(Verdict::OnlyCrashConsistent | Verdict::NotThawed)
             if status.consistency != Some(Consistency::Application) =>
         {
@@ -65,7 +67,7 @@ pub(super) fn lines(snapshot: &ApplicationSnapshot) -> Vec<(Colour, String)> {
         }
         Some(_) => (Colour::Good, format!("crash-consistent{window}")),
     };
-    let cut = |record: &&SnapshotRecord| record.cut_seen_time.is_some() && status.phase == Phase::Complete;
+    let cut = |record: &&SnapshotRecord| record.cut_seen_time.is_some() && status.consistency.is_some();
     let cuts = status.snapshots.iter().filter(cut).map(|record| {
         let SnapshotRecord { persistent_volume_claim_name: claim, volume_snapshot_name: name, .. } = record;
         (Colour::Good, format!("claim {claim}: kubectl get volumesnapshot {name} -n {namespace}"))
@@ -95,12 +97,17 @@ mod tests {
         assert_eq!(of(json!({"phase": "Complete", "consistency": "Application"})), Some(Verdict::Complete));
         assert_eq!(of(json!({"phase": "Complete", "consistency": "Crash"})), Some(Verdict::OnlyCrashConsistent));
         assert_eq!(of(json!({"phase": "Failed"})), Some(Verdict::Failed));
-        let frozen = json!({"phase": "Complete", "consistency": "Application", "hooks": [
+        let frozen = json!({"phase": "ThawFailed", "consistency": "Application", "hooks": [
             {"name": "nightly-0", "executionHookTemplateName": "mysql", "postActionSucceed": false}]});
         assert_eq!(of(frozen.clone()), Some(Verdict::NotThawed));
         let (colour, last) = lines(&snapshot(&frozen)).pop().unwrap();
         assert_eq!(colour, Colour::Bad);
         assert_eq!(last, "STILL FROZEN by hook mysql: mend it, then boathook thaw nightly-0 -n sea");
+        let trouble = json!({"reason": "HookFailed", "message": "no room"});
+        let failed = snapshot(&json!({"phase": "ThawFailed", "trouble": trouble, "hooks": frozen["hooks"]}));
+        assert_eq!(verdict(&failed), Some(Verdict::Failed));
+        let told = lines(&failed).into_iter().map(|(_, line)| line).collect::<Vec<_>>();
+        assert_eq!(told, ["FAILED: no room".to_owned(), last]);
         let mut without_hooks = snapshot(&json!({"phase": "Complete", "consistency": "Crash"}));
         without_hooks.spec.execution_hook_infos.clear();
         assert_eq!(verdict(&without_hooks), Some(Verdict::Complete));

@@ -64,7 +64,7 @@ pub(super) fn steps(snapshot: &ApplicationSnapshot, hooks: &[&ExecutionHook]) ->
     match status.phase {
         // What became of the cut comes first, also when the hooks are heard of first.
         Phase::Freezing | Phase::Cutting => {}
-        Phase::Pending | Phase::Thawing | Phase::Complete | Phase::Failed => {
+        Phase::Pending | Phase::Thawing | Phase::ThawFailed | Phase::Complete | Phase::Failed => {
             steps.extend(seen.iter().rev().flat_map(Hook::thaw));
         }
     }
@@ -79,7 +79,9 @@ pub(super) fn waiting_for(snapshot: &ApplicationSnapshot, hooks: &[&ExecutionHoo
         (_, Some(last)) if last.word.ends_with("ing") => format!("{} {}", last.word, last.text),
         (Phase::Freezing, _) => "freezing".to_owned(),
         (Phase::Cutting, _) => "cutting".to_owned(),
-        (Phase::Pending | Phase::Thawing | Phase::Complete | Phase::Failed, _) => "thawing".to_owned(),
+        (Phase::Pending | Phase::Thawing | Phase::ThawFailed | Phase::Complete | Phase::Failed, _) => {
+            "thawing".to_owned()
+        }
     }
 }
 

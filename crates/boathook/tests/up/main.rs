@@ -3,6 +3,7 @@
 // All of it is a test: an unwrap that fails is the test's failure.
 #![allow(clippy::unwrap_used)]
 
+mod agent;
 mod cri;
 mod database;
 mod demo;

@@ -92,10 +92,10 @@ async fn who_cannot_be_told_is_said() {
         ("notify nobody reload -n sea", 1, "error: there is no pod `nobody` in namespace `sea`\n"),
         (
             "notify -l app=web relaod",
-            0,
-            "not told: 3 pods declare no notifier `relaod` (plain, web-0, web-1)\nnobody was told\n",
+            1,
+            "not told: 3 pods declare no notifier `relaod` (plain, web-0, web-1)\nerror: no pod was notified\n",
         ),
-        ("notify -l app=sea reload", 0, "there are no pods with `app=sea` in namespace `default`\n"),
+        ("notify -l app=sea reload", 1, "error: there are no pods with `app=sea` in namespace `default`\n"),
     ] {
         assert_eq!(cluster.run(line).await, (Some(code), String::new(), wanted.to_owned()), "{line}");
     }
@@ -121,7 +121,7 @@ async fn who_cannot_be_told_is_said() {
     let (code, _, err) = cluster.run("notify late reload").await;
     assert_eq!((code, err.as_str()), (Some(1), "error: pod `late` does not run: it is Pending\n"));
     let (code, _, err) = cluster.run("notify -l app=late reload").await;
-    assert_eq!((code, err.as_str()), (Some(0), "not told: 1 pod is not running (late)\nnobody was told\n"));
+    assert_eq!((code, err.as_str()), (Some(1), "not told: 1 pod is not running (late)\nerror: no pod was notified\n"));
 }
 
 #[tokio::test]

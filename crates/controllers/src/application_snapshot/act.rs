@@ -4,12 +4,12 @@ use boathook_api::{
     ApplicationSnapshot, ExecutionHook,
     application_snapshot::Phase,
     volume_snapshot::VolumeSnapshot,
-    words::{CONSISTENCY, EXECUTION_HOOK_NAMES, THAW_FINALIZER, reason},
+    words::{CONSISTENCY, EXECUTION_HOOK_NAMES, THAW_FINALIZER, VERDICT_FIELD_MANAGER, reason},
 };
 use boathook_decide::{About, Gravity, Report, application_snapshot::Effect};
 use boathook_runtime::{Classified, error_class::chain};
-use kube::ResourceExt;
-use serde_json::json;
+use kube::{Client, ResourceExt, api::PatchParams};
+use serde_json::{Value, json};
 use snafu::ensure;
 
 use super::{Controller, Error, LeaseLostSnafu};
@@ -76,7 +76,7 @@ pub(super) async fn act(
                 let annotations = json!({CONSISTENCY: consistency.as_str(), EXECUTION_HOOK_NAMES: hooks.join(",")});
                 // Somebody's new one of its name is not what was judged.
                 let patch = json!({"metadata": {"uid": uid, "annotations": annotations}});
-                let marked = writes::patch::<VolumeSnapshot>(client, &namespace, &name, "mark", patch).await;
+                let marked = mark_as_boathook(client, &namespace, &name, patch).await;
                 unless_refused(controller, &object, marked)?;
             }
             Effect::Delete => {
@@ -86,6 +86,12 @@ pub(super) async fn act(
         }
     }
     Ok(false)
+}
+
+/// The field manager tells Boathook's verdict from a value that another user wrote.
+async fn mark_as_boathook(client: &Client, namespace: &str, name: &str, patch: Value) -> Result<(), WriteError> {
+    let params = PatchParams { field_manager: Some(VERDICT_FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+    writes::patch_as::<VolumeSnapshot>(client, namespace, name, "mark", (&params, patch)).await
 }
 
 /// Somebody's policy may refuse to have a VolumeSnapshot changed. A person is told, and what comes after it is done all
@@ -108,16 +114,21 @@ fn unless_refused(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{
+        sync::{Arc, atomic::Ordering},
+        time::Duration,
+    };
 
     use boathook_api::{
         application_snapshot::{ApplicationSnapshotStatus, Consistency},
         words::condition,
     };
-    use boathook_runtime::Reconcile;
+    use boathook_runtime::{Clock, Deadlines, Reconcile};
+    use jiff::{SignedDuration, Timestamp};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
     use kube::{
         Api,
-        api::{DeleteParams, Patch, PatchParams, PostParams},
+        api::{DeleteParams, Patch, PostParams},
         runtime::reflector,
     };
     use tokio::sync::mpsc;
@@ -125,10 +136,14 @@ mod tests {
     use super::*;
     use crate::{
         application_snapshot::Surroundings,
-        test_world::{World, world, world_losing_lease},
+        test_world::{World, clock, world, world_losing_lease},
     };
 
-    fn controller(World { client, lease, reporter }: World) -> Controller {
+    fn controller(world: World) -> Controller {
+        controller_by(world, Clock::of_the_machine())
+    }
+
+    fn controller_by(World { client, lease, reporter }: World, clock: Clock) -> Controller {
         Controller::new(Surroundings {
             client,
             identity: "me".to_owned(),
@@ -138,7 +153,30 @@ mod tests {
             hooks: reflector::store().0,
             snapshots: reflector::store().0,
             look_again: mpsc::unbounded_channel().0,
+            deadlines: Deadlines::new(clock),
         })
+    }
+
+    #[tokio::test]
+    async fn cut_times_out_though_the_wall_clock_was_stepped_back() {
+        let world = world("nothing-is-refused").await;
+        let object = stored(&world.client, true).await;
+        let api: Api<ApplicationSnapshot> = Api::namespaced(world.client.clone(), "default");
+        let record = json!({"persistentVolumeClaimName": "data", "volumeSnapshotName": "nightly"});
+        let begun = MicroTime(Timestamp::now() + SignedDuration::from_hours(1));
+        let patch = Patch::Merge(json!({"status": {"phase": "Cutting", "cutTime": begun, "snapshots": [record]}}));
+        api.patch_status(&object.name_any(), &PatchParams::default(), &patch).await.unwrap();
+        let (clock, seconds) = clock();
+        let controller = controller_by(world, clock);
+        let status = async || {
+            controller.reconcile(Arc::new(api.get("nightly").await.unwrap())).await.unwrap();
+            api.get("nightly").await.unwrap().status.unwrap()
+        };
+        assert_eq!(status().await.phase, Phase::Cutting);
+        seconds.store(61, Ordering::SeqCst);
+        let status = status().await;
+        assert_eq!(status.phase, Phase::Thawing);
+        assert_eq!(status.trouble.unwrap().reason, reason::CUT_TIMED_OUT);
     }
 
     async fn stored(client: &kube::Client, finalizer: bool) -> ApplicationSnapshot {
@@ -202,7 +240,7 @@ mod tests {
         object = api.patch_status(&object.name_any(), &PatchParams::default(), &patch).await.unwrap();
         let controller = controller(world);
         let again = controller.reconcile(Arc::new(object)).await.unwrap();
-        assert_eq!(again, Some(std::time::Duration::ZERO), "it is looked at again at once");
+        assert_eq!(again, Some(Duration::ZERO), "it is looked at again at once");
         controller.reconcile(Arc::new(api.get("nightly").await.unwrap())).await.unwrap();
         let status = api.get("nightly").await.unwrap().status.unwrap();
         assert_eq!(status.phase, Phase::Thawing);

@@ -1,17 +1,13 @@
 //! Claims, and who uses them: the pods that mount them, and the nodes that they are attached to.
 
-use boathook_api::{application_snapshot::SnapshotSource, pod::containers};
+use boathook_api::{application_snapshot::SnapshotSource, pod::containers, selector};
 use boathook_decide::application_snapshot::{Claim, User};
 use boathook_runtime::{Classified, ErrorClass, in_time};
 use k8s_openapi::api::{
     core::v1::{Container, PersistentVolumeClaim, Pod},
     storage::v1::VolumeAttachment,
 };
-use kube::{
-    Api, Client, ResourceExt,
-    api::ListParams,
-    core::{ParseExpressionError, Selector},
-};
+use kube::{Api, Client, ResourceExt, api::ListParams};
 use snafu::{ResultExt, Snafu};
 
 #[derive(Debug, Snafu)]
@@ -90,9 +86,8 @@ async fn find(
         let claim = in_time(api.get_opt(name)).await.context(ClaimSnafu { name })?;
         return Ok(claim.into_iter().collect());
     }
-    let selector: Result<Selector, ParseExpressionError> = source.selector.clone().unwrap_or_default().try_into();
     // It selects nothing, and is refused for that.
-    let Ok(selector) = selector else { return Ok(vec![]) };
+    let Ok(selector) = selector::parse(&source.selector.clone().unwrap_or_default()) else { return Ok(vec![]) };
     let asked = ListParams::default().labels_from(&selector);
     let mut claims = in_time(api.list(&asked)).await.context(ListSnafu { namespace })?.items;
     claims.sort_by_key(ResourceExt::name_any);

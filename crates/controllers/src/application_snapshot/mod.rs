@@ -2,6 +2,7 @@
 
 mod act;
 mod claims;
+mod classes;
 mod observe;
 mod snapshots;
 mod triggers;
@@ -11,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 
 use boathook_api::{ApplicationSnapshot, ExecutionHook, application_snapshot::Phase, volume_snapshot::VolumeSnapshot};
 use boathook_decide::application_snapshot::decide;
-use boathook_runtime::{Classified, ErrorClass, Lease, Reconcile, Reporter, lenient::Lenient};
+use boathook_runtime::{Classified, Deadlines, ErrorClass, Lease, Reconcile, Reporter, lenient::Lenient};
 use jiff::Timestamp;
 use kube::{
     Client, ResourceExt,
@@ -22,6 +23,7 @@ use tokio::sync::mpsc;
 
 pub(crate) use claims::mounting;
 pub use claims::{ClaimsError, attached_volumes, claims_and_pods, look_at_claims, used};
+pub use classes::missing_class;
 pub use observe::{ObserveError, before};
 pub(crate) use triggers::going_by;
 pub use triggers::{triggers, watch_snapshots};
@@ -42,6 +44,7 @@ pub struct Surroundings {
     pub snapshots: Store<Lenient<VolumeSnapshot>>,
     /// Takes objects that are to be looked at again.
     pub look_again: mpsc::UnboundedSender<ObjectRef<ApplicationSnapshot>>,
+    pub deadlines: Deadlines<ApplicationSnapshot>,
 }
 
 /// The controller.
@@ -78,6 +81,19 @@ impl Controller {
         Self { surroundings, turns: Turns::default(), refusals: Refusals::default() }
     }
 
+    /// The time for the deadlines of a snapshot: each counts from the creation or from the start of a phase.
+    fn deadline_now(&self, object: &ApplicationSnapshot, wall: Timestamp) -> Timestamp {
+        let created = object.metadata.creation_timestamp.as_ref().map(|created| created.0);
+        let status = object.status.as_ref();
+        let phases =
+            status.into_iter().flat_map(|status| [&status.start_time, &status.cut_time, &status.complete_time]);
+        let begun = phases.flatten().map(|time| time.0).max();
+        match begun.or(created) {
+            Some(recorded) => self.surroundings.deadlines.now(&ObjectRef::from_obj(object), recorded, wall),
+            None => wall,
+        }
+    }
+
     /// Those that wait may go on.
     fn wake(&self, namespace: Option<&str>) {
         self.look_again_at(namespace, is_pending);
@@ -107,7 +123,7 @@ impl Controller {
         // Never led: whoever does looks after it.
         let Some(leadership) = lease.leadership() else { return Ok(None) };
         let observed = observe::observe(self, leadership, object).await?;
-        let now = Timestamp::now();
+        let now = self.deadline_now(object, Timestamp::now());
         let decision = decide(&observed, now);
         let look_again = act::act(self, object, decision.effects).await?;
         reporter.report(object, decision.reports);
@@ -136,6 +152,7 @@ impl Reconcile<ApplicationSnapshot> for Controller {
     }
 
     fn gone(&self, object: &ObjectRef<ApplicationSnapshot>) {
+        self.surroundings.deadlines.forget(object);
         let shares = |other: &ApplicationSnapshot| {
             let first = other.status.as_ref().and_then(|status| status.shares_freeze_of.as_ref());
             first.is_some_and(|first| first.name == object.name)

@@ -1,13 +1,16 @@
 //! What a decision needs to know, in this order: the VolumeSnapshots, then everything that tells whether it was frozen
 //! when they were cut.
 
+use std::collections::HashSet;
+
 use boathook_api::{
     ApplicationSnapshot, ExecutionHook, ExecutionHookTemplate, PodNotification,
     application_snapshot::{ApplicationSnapshotStatus, Phase, SnapshotReference, SnapshotSource},
+    selector,
 };
 use boathook_decide::{
     Leadership,
-    application_snapshot::{AtTheCut, Claim, Observed, SeenSnapshot, Surroundings, snapshot_name},
+    application_snapshot::{AtTheCut, Claim, Observed, Present, SeenSnapshot, Surroundings, snapshot_name},
     execution_hook::pinned_pods,
 };
 use boathook_runtime::{Classified, ErrorClass, in_time, lenient::Lenient};
@@ -16,17 +19,13 @@ use futures::{
     future::{try_join, try_join_all},
 };
 use k8s_openapi::api::core::v1::Pod;
-use kube::{
-    Api, Client, ResourceExt,
-    api::ListParams,
-    core::{ParseExpressionError, Selector, SelectorExt},
-    runtime::reflector::ObjectRef,
-};
+use kube::{Api, Client, ResourceExt, api::ListParams, core::SelectorExt, runtime::reflector::ObjectRef};
 use snafu::{ResultExt, Snafu};
 
 use super::{
     Controller,
     claims::{ClaimsError, claims_and_pods, look_at_claims, used},
+    classes::missing_class,
     snapshots,
 };
 
@@ -47,6 +46,8 @@ pub enum ObserveError {
     Content { name: String, source: kube::Error },
     #[snafu(display("failed to look at ExecutionHookTemplate `{name}`"))]
     Template { name: String, source: kube::Error },
+    #[snafu(display("failed to list the VolumeSnapshotClasses"))]
+    Classes { source: kube::Error },
     #[snafu(display("failed to look at ExecutionHook `{name}`"))]
     Hook { name: String, source: kube::Error },
     #[snafu(display("failed to look at ApplicationSnapshot `{name}`"))]
@@ -62,6 +63,7 @@ impl Classified for ObserveError {
             Self::Snapshot { source, .. }
             | Self::Content { source, .. }
             | Self::Template { source, .. }
+            | Self::Classes { source }
             | Self::Hook { source, .. }
             | Self::Sharer { source, .. }
             | Self::List { source, .. } => source.class(),
@@ -95,14 +97,23 @@ pub(super) async fn observe<'a>(
     }
     let (hooks, at_the_cut) = match all_cut && status.consistency.is_none() {
         true => {
-            let (hooks, at_the_cut) = at_the_cut(controller, &namespace, object, &status).await?;
+            let (hooks, at_the_cut) = at_the_cut(controller, &namespace, object, &status, &others).await?;
             (hooks, Some(at_the_cut))
         }
         false => (hooks(controller, &namespace, &status, false).await?, None),
     };
+    let is_first_look = status.phase == Phase::Freezing && status.shares_freeze_of.is_none() && hooks.is_empty();
+    let present = match is_first_look && !status.hooks.is_empty() {
+        true => {
+            let client = &controller.surroundings.client;
+            let (notifications, and_more) = notifications(client, &namespace, |_| true).await?;
+            Some(Present { notifications, and_more })
+        }
+        false => None,
+    };
     let refused = controller.refusals.of(object);
     let identity = &controller.surroundings.identity;
-    Ok(Observed { object, identity, leadership, surroundings, snapshots, refused, hooks, others, at_the_cut })
+    Ok(Observed { object, identity, leadership, surroundings, snapshots, refused, hooks, others, present, at_the_cut })
 }
 
 fn is_cut(snapshot: &SeenSnapshot) -> bool {
@@ -115,6 +126,11 @@ async fn look_around(
     object: &ApplicationSnapshot,
 ) -> Result<(Surroundings, Vec<ApplicationSnapshot>), ObserveError> {
     let client = &controller.surroundings.client;
+    if object.spec.validate().is_err() {
+        // It is refused for that, and there is nothing of an invalid name.
+        let nothing = Surroundings { claims: vec![], missing_templates: vec![], missing_class: None, before: None };
+        return Ok((nothing, vec![]));
+    }
     let (claims, _) = look_at_claims(client, namespace, &object.spec.source).await?;
     let templates: Api<ExecutionHookTemplate> = Api::namespaced(client.clone(), namespace);
     let mut missing_templates = Vec::new();
@@ -124,9 +140,11 @@ async fn look_around(
             missing_templates.push(name.clone());
         }
     }
+    let class = object.spec.volume_snapshot_class_name.as_deref();
+    let missing_class = missing_class(client, class).await.context(ClassesSnafu)?;
     let before = before(client, namespace, object, &claims).await?;
     let names = before.first().map(ResourceExt::name_any);
-    Ok((Surroundings { claims, missing_templates, before: names }, before))
+    Ok((Surroundings { claims, missing_templates, missing_class, before: names }, before))
 }
 
 /// Other snapshots that share a claim and are under way, or came first. Not from the watch: what has just begun counts.
@@ -145,7 +163,7 @@ pub async fn before(
     let before = others.filter(|other| match other.status.as_ref().map(|status| status.phase).unwrap_or_default() {
         Phase::Pending => other.metadata.deletion_timestamp.is_none() && order(other) < order(object),
         Phase::Freezing | Phase::Cutting | Phase::Thawing => true,
-        Phase::Complete | Phase::Failed => false,
+        Phase::ThawFailed | Phase::Complete | Phase::Failed => false,
     });
     Ok(before.collect())
 }
@@ -175,10 +193,9 @@ fn shares(other: &ApplicationSnapshot, claims: &[Claim]) -> bool {
     let mut theirs = pinned.map(|record| &record.persistent_volume_claim_name).chain(persistent_volume_claim_name);
     match (&other.spec.source.selector, other.status.as_ref().is_some_and(|status| !status.snapshots.is_empty())) {
         // What it selects when it is its turn is not pinned yet: if it were now, it would be these.
-        (Some(selector), false) => {
-            let selector: Result<Selector, ParseExpressionError> = selector.clone().try_into();
+        (Some(labels), false) => {
             // One that does not parse selects nothing, and is refused for that.
-            selector.is_ok_and(|selector| claims.iter().any(|claim| selector.matches(&claim.labels)))
+            selector::parse(labels).is_ok_and(|selector| claims.iter().any(|claim| selector.matches(&claim.labels)))
         }
         _ => theirs.any(|theirs| claims.iter().any(|claim| claim.name == *theirs)),
     }
@@ -210,13 +227,14 @@ async fn at_the_cut(
     namespace: &str,
     object: &ApplicationSnapshot,
     status: &ApplicationSnapshotStatus,
+    sharers: &[ApplicationSnapshot],
 ) -> Result<(Vec<ExecutionHook>, AtTheCut), ObserveError> {
     let client = &controller.surroundings.client;
     let frozen = async {
         let hooks = hooks(controller, namespace, status, true).await?;
         let (notifications, and_more) = match hooks.is_empty() {
             true => (vec![], false),
-            false => notifications(client, namespace, &hooks).await?,
+            false => notifications(client, namespace, of_the_freeze(&hooks, status, sharers)).await?,
         };
         Ok::<_, ObserveError>((hooks, notifications, and_more))
     };
@@ -242,28 +260,40 @@ async fn at_the_cut_of(
     Ok((used(&claims, &pods, &[]), pods))
 }
 
-/// Those of the hooks, and those with an undo in the pods that they freeze; and whether there are more. Not from the
-/// watch: what undoes one may be an agent, which knows of it before this process does.
+/// The PodNotifications of the hooks, every other one in the pods that they freeze, and those that were recorded.
+fn of_the_freeze(
+    hooks: &[ExecutionHook],
+    status: &ApplicationSnapshotStatus,
+    sharers: &[ApplicationSnapshot],
+) -> impl Fn(&PodNotification) -> bool + use<> {
+    let pods = hooks.iter().filter_map(|hook| hook.status.as_ref()).flat_map(pinned_pods);
+    let pods: HashSet<_> = pods.map(|pod| pod.pod_uid).collect();
+    let hooks: HashSet<_> = hooks.iter().filter_map(ResourceExt::uid).collect();
+    let theirs = sharers.iter().filter_map(|sharer| sharer.status.as_ref());
+    let recorded = theirs.chain([status]).flat_map(|status| &status.other_notifications);
+    let recorded: HashSet<_> = recorded.map(|other| other.uid.clone()).collect();
+    move |one| {
+        let status = one.status.as_ref();
+        let uid = status.and_then(|status| status.pod_uid.as_ref()).or(one.spec.pod_uid.as_ref());
+        let by_hook = one.owner_references().iter().any(|owner| hooks.contains(&owner.uid));
+        let is_recorded = one.metadata.uid.as_ref().is_some_and(|uid| recorded.contains(uid));
+        by_hook || is_recorded || uid.is_some_and(|uid| pods.contains(uid))
+    }
+}
+
+/// Those of the namespace that matter; and whether there are more. Not from the watch: what undoes one may be an agent,
+/// which knows of it before this process does.
 async fn notifications(
     client: &Client,
     namespace: &str,
-    hooks: &[ExecutionHook],
+    matters: impl Fn(&PodNotification) -> bool,
 ) -> Result<(Vec<PodNotification>, bool), ObserveError> {
-    let pods: Vec<_> = hooks.iter().filter_map(|hook| hook.status.as_ref()).flat_map(pinned_pods).collect();
-    let is_in_them = |uid: &String| pods.iter().any(|pod| pod.pod_uid == *uid);
-    let matters = |one: &PodNotification| {
-        let status = one.status.as_ref();
-        let uid = status.and_then(|status| status.pod_uid.as_ref()).or(one.spec.pod_uid.as_ref());
-        let by_hook =
-            one.owner_references().iter().any(|owner| hooks.iter().any(|hook| Some(&owner.uid) == hook.uid().as_ref()));
-        by_hook || one.spec.undo.is_some() && uid.is_some_and(is_in_them)
-    };
     let api: Api<Lenient<PodNotification>> = Api::namespaced(client.clone(), namespace);
     let (mut asked, mut found) = (ListParams::default().limit(PAGE), Vec::new());
     for _ in 0..MOST_PAGES {
         let kind = "PodNotifications";
         let page = in_time(api.list(&asked)).await.context(ListSnafu { kind, namespace })?;
-        found.extend(page.items.into_iter().filter_map(|object| object.0.ok()).filter(matters));
+        found.extend(page.items.into_iter().filter_map(|object| object.0.ok()).filter(&matters));
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => asked = asked.continue_token(&token),
             None => return Ok((found, false)),
@@ -344,8 +374,7 @@ mod tests {
         let client = world("nothing-is-refused").await.client;
         let api: Api<PodNotification> = Api::namespaced(client.clone(), "default");
         let action = json!({"exec": {"command": ["true"]}});
-        for (name, pod, undo) in [("beside", "uid-0", true), ("elsewhere", "uid-1", true), ("harmless", "uid-0", false)]
-        {
+        for (name, pod, undo) in [("beside", "uid-0", true), ("elsewhere", "uid-1", true), ("plain", "uid-0", false)] {
             let mut spec = json!({"podName": "db", "podUID": pod, "action": action});
             if undo {
                 spec["undo"] = json!({"action": action});
@@ -358,8 +387,9 @@ mod tests {
         let mut hook = ExecutionHook::new("hook", serde_json::from_value(json!({})).unwrap());
         let frozen = json!([{"podName": "db", "podUID": "uid-0", "containerName": "main"}]);
         hook.status = serde_json::from_value(json!({"containerExecutionHookStatuses": frozen})).unwrap();
-        let (found, and_more) = notifications(&client, "default", &[hook]).await.unwrap();
+        let matters = of_the_freeze(&[hook], &ApplicationSnapshotStatus::default(), &[]);
+        let (found, and_more) = notifications(&client, "default", matters).await.unwrap();
         let names: Vec<_> = found.iter().map(ResourceExt::name_any).collect();
-        assert_eq!((names, and_more), (vec!["beside".to_owned()], false));
+        assert_eq!((names, and_more), (vec!["beside".to_owned(), "plain".to_owned()], false));
     }
 }

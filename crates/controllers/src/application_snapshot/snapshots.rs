@@ -58,6 +58,7 @@ async fn seen(
     };
     let by_content = content.as_ref().is_some_and(|status| status.creation_time.is_some_and(|time| time > 0));
     let error = content.and_then(|status| status.error).map(message);
+    let last_error = snapshot.status.as_ref().and_then(|status| status.error.clone()).map(message);
     Ok(SeenSnapshot {
         name: snapshot.name_any(),
         uid,
@@ -65,6 +66,7 @@ async fn seen(
         deleted: snapshot.metadata.deletion_timestamp.is_some(),
         cut: by_itself || by_content,
         error,
+        last_error,
         consistency: snapshot.annotations().get(CONSISTENCY).cloned(),
     })
 }

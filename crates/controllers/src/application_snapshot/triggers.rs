@@ -4,10 +4,13 @@ use boathook_api::{
     ApplicationSnapshot, ExecutionHook,
     volume_snapshot::{VolumeSnapshot, VolumeSnapshotContent},
 };
-use boathook_runtime::lenient::{Lenient, touched, watched};
+use boathook_runtime::{
+    Watches,
+    lenient::{Lenient, touched, watched},
+};
 use futures::{Stream, StreamExt, stream};
 use kube::{
-    Api, Client, ResourceExt,
+    Client, ResourceExt,
     runtime::{
         WatchStreamExt,
         reflector::{self, ObjectRef, Store},
@@ -20,10 +23,11 @@ use kube::{
 pub fn watch_snapshots(
     client: Client,
     all: Store<Lenient<ApplicationSnapshot>>,
-) -> (Store<Lenient<VolumeSnapshot>>, impl Stream<Item = ObjectRef<ApplicationSnapshot>> + Send + 'static) {
+    watches: &Watches,
+) -> (Store<Lenient<VolumeSnapshot>>, impl Stream<Item = ObjectRef<ApplicationSnapshot>> + Send + use<>) {
     let (reader, writer) = reflector::store();
-    let api: Api<Lenient<VolumeSnapshot>> = Api::all(client);
-    let changes = watched(api, watcher::Config::default()).reflect(writer).touched_objects();
+    let changes = watched::<Lenient<VolumeSnapshot>>(client, watcher::Config::default(), watches);
+    let changes = changes.reflect(writer).touched_objects();
     let changes = changes.filter_map(|change| std::future::ready(change.ok()));
     let concerned = changes.flat_map(move |snapshot| {
         let (namespace, name) = (snapshot.namespace(), snapshot.name_any());
@@ -36,9 +40,9 @@ pub fn watch_snapshots(
 pub fn triggers(
     client: Client,
     all: Store<Lenient<ApplicationSnapshot>>,
-) -> impl Stream<Item = ObjectRef<ApplicationSnapshot>> + Send + 'static {
-    let api: Api<Lenient<VolumeSnapshotContent>> = Api::all(client);
-    touched(api, watcher::Config::default()).flat_map(move |content| {
+    watches: &Watches,
+) -> impl Stream<Item = ObjectRef<ApplicationSnapshot>> + Send + use<> {
+    touched::<VolumeSnapshotContent>(client, watcher::Config::default(), watches).flat_map(move |content| {
         let snapshot = &content.spec.volume_snapshot_ref;
         let name = snapshot.name.as_deref().unwrap_or_default();
         stream::iter(concerned(&all, snapshot.namespace.as_deref(), name))
@@ -81,14 +85,14 @@ pub(crate) fn going_by(
 mod tests {
     use std::time::Duration;
 
-    use kube::api::PostParams;
+    use kube::{Api, api::PostParams};
     use serde_json::json;
     use tokio::time::timeout;
 
     use super::*;
     use crate::test_world::world;
 
-    const DEADLINE: Duration = Duration::from_secs(30);
+    const DEADLINE: Duration = Duration::from_secs(600);
 
     #[tokio::test]
     async fn volume_snapshot_and_its_content_wake_the_snapshot_about_them() {
@@ -108,7 +112,7 @@ mod tests {
         let source = json!({"source": {"persistentVolumeClaimName": "data"}});
         let cut = VolumeSnapshot::new("nightly-data", serde_json::from_value(source).unwrap());
         Api::namespaced(client.clone(), "default").create(&new, &cut).await.unwrap();
-        let (_store, woken) = watch_snapshots(client.clone(), all.clone());
+        let (_store, woken) = watch_snapshots(client.clone(), all.clone(), &Watches::default());
         let mut woken = std::pin::pin!(woken);
         assert_eq!(timeout(DEADLINE, woken.next()).await.unwrap(), nightly);
 
@@ -120,7 +124,7 @@ mod tests {
         let resource = kube::api::ApiResource::erase::<VolumeSnapshotContent>(&());
         let contents: Api<kube::api::DynamicObject> = Api::all_with(client.clone(), &resource);
         contents.create(&new, &serde_json::from_value(content).unwrap()).await.unwrap();
-        let mut woken = std::pin::pin!(triggers(client, all));
+        let mut woken = std::pin::pin!(triggers(client, all, &Watches::default()));
         assert_eq!(timeout(DEADLINE, woken.next()).await.unwrap(), nightly);
     }
 }

@@ -1,6 +1,6 @@
 //! What a failed hook wrote: the end of the log of the container that ran it. Others may have been injected beside it.
 
-use boathook_runtime::in_time;
+use boathook_runtime::{error_class::chain, in_time};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, ResourceExt, api::LogParams};
 
@@ -27,7 +27,7 @@ pub(super) async fn tail(pods: &Api<Pod>, pod: &Pod) -> Option<String> {
             Some(log[from..].to_owned()).filter(|tail| !tail.is_empty())
         }
         Err(error) => {
-            tracing::warn!(pod = name, %error, "failed to read what a hook wrote");
+            tracing::warn!(pod = name, error = chain(&error), "failed to read what a hook wrote");
             None
         }
     }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use boathook_api::{
     deployment_lifecycle::{Rollout, RolloutPhase, Stage, StageRecord},
-    words::{GATE, LIFECYCLE, LIFECYCLE_MANAGED},
+    words::{CHECKED_SINCE, GATE, LIFECYCLE, LIFECYCLE_MANAGED},
 };
 use boathook_decide::deployment_lifecycle::{Annotate, Effect, gate::Mark};
 use http::{Method, Request};
@@ -42,7 +42,10 @@ async fn held(refused: &'static str) -> Held {
 async fn held_in(World { client, lease, reporter }: World) -> Held {
     let new = PostParams::default();
     let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
-    webhooks.create(&new, &read(json!({"metadata": {"name": "boathook"}}))).await.unwrap();
+    let installed = webhooks.create(&new, &read(json!({"metadata": {"name": "boathook"}}))).await.unwrap();
+    let since = format!("{}/2020-01-01T00:00:00Z", installed.uid().unwrap());
+    let since = Patch::Merge(json!({"metadata": {"annotations": {CHECKED_SINCE: since}}}));
+    webhooks.patch("boathook", &PatchParams::default(), &since).await.unwrap();
     let gates: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     gates.create(&new, &read(json!({"metadata": {"name": "boathook"}}))).await.unwrap();
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");

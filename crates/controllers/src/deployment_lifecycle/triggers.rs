@@ -1,37 +1,33 @@
 //! When a DeploymentLifecycle is looked at again: its Deployment has changed, a ReplicaSet or pod of it, or a hook's pod.
 
-use std::fmt::Debug;
-
 use boathook_api::{DeploymentLifecycle, words::HOOK_OF_LABEL};
 use boathook_decide::deployment_lifecycle::label_of;
-use boathook_runtime::lenient::Lenient;
+use boathook_runtime::{
+    Watches,
+    lenient::{Lenient, touched_metadata},
+};
 use futures::{Stream, StreamExt, future, stream};
-use k8s_openapi::{
-    NamespaceResourceScope,
-    api::{
-        apps::v1::{Deployment, ReplicaSet},
-        core::v1::Pod,
-    },
+use k8s_openapi::api::{
+    apps::v1::{Deployment, ReplicaSet},
+    core::v1::Pod,
 };
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Client, ResourceExt,
     core::PartialObjectMeta,
-    runtime::{
-        WatchStreamExt,
-        reflector::{ObjectRef, Store},
-        watcher,
-    },
+    runtime::reflector::{ObjectRef, Store},
 };
 
 /// The lifecycles that each change concerns. Of objects only the metadata is read, and nothing is kept.
 pub fn triggers(
     client: &Client,
     lifecycles: Store<Lenient<DeploymentLifecycle>>,
+    watches: &Watches,
 ) -> impl Stream<Item = ObjectRef<DeploymentLifecycle>> + Send + use<> {
-    let deployments =
-        touched::<Deployment>(client).map(|deployment| (deployment.namespace(), of_deployment(&deployment)));
-    let sets = touched::<ReplicaSet>(client).map(|set| (set.namespace(), of_replica_set(&set)));
-    let pods = touched::<Pod>(client).map(|pod| (pod.namespace(), of_pod(&pod)));
+    let deployments = touched_metadata::<Deployment>(client.clone(), watches)
+        .map(|deployment| (deployment.namespace(), of_deployment(&deployment)));
+    let sets =
+        touched_metadata::<ReplicaSet>(client.clone(), watches).map(|set| (set.namespace(), of_replica_set(&set)));
+    let pods = touched_metadata::<Pod>(client.clone(), watches).map(|pod| (pod.namespace(), of_pod(&pod)));
     let all = stream::select(deployments, stream::select(sets, pods));
     all.filter_map(move |(namespace, concerned)| {
         future::ready(concerned.and_then(|concerned| known(&lifecycles, namespace, concerned)))
@@ -43,16 +39,6 @@ enum Concerned {
     Named(String),
     /// By the label of a hook's pod.
     Labelled(String),
-}
-
-fn touched<K>(client: &Client) -> impl Stream<Item = PartialObjectMeta<K>> + Send + use<K>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Send + Sync + 'static,
-{
-    let api: Api<PartialObjectMeta<K>> = Api::all(client.clone());
-    let touched = watcher(api, watcher::Config::default()).default_backoff().touched_objects();
-    // Errors are the back-off's business.
-    touched.filter_map(|object| future::ready(object.ok()))
 }
 
 fn of_deployment(deployment: &PartialObjectMeta<Deployment>) -> Option<Concerned> {
@@ -100,16 +86,21 @@ fn known(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{fmt::Debug, time::Duration};
 
-    use kube::{api::PostParams, runtime::reflector};
+    use k8s_openapi::NamespaceResourceScope;
+    use kube::{
+        Api, Resource,
+        api::PostParams,
+        runtime::{reflector, watcher},
+    };
     use serde_json::{Value, json};
     use tokio::time::timeout;
 
     use super::*;
     use crate::test_world::world;
 
-    const DEADLINE: Duration = Duration::from_secs(30);
+    const DEADLINE: Duration = Duration::from_secs(600);
 
     async fn create<K>(client: &Client, object: Value)
     where
@@ -129,7 +120,7 @@ mod tests {
         lifecycle.metadata.namespace = Some("default".to_owned());
         let (store, mut writer) = reflector::store();
         writer.apply_watcher_event(&watcher::Event::Apply(Lenient(Ok(lifecycle))));
-        let mut woken = std::pin::pin!(triggers(&client, store));
+        let mut woken = std::pin::pin!(triggers(&client, store, &Watches::default()));
         let mut wakes = async || timeout(DEADLINE, woken.next()).await.expect("it is woken");
 
         let labels = json!({"app": "web"});

@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use boathook_api::{
     ExecutionHook, PodNotification,
-    words::{ABANDON_UNDO, THAW_FINALIZER, UNDO_NOW},
+    words::{ABANDON_UNDO, ABANDONED_BY, THAW_FINALIZER, UNDO_NOW},
 };
 use boathook_decide::execution_hook::{Effect, TakeBack};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -90,27 +90,33 @@ async fn one_child(controller: &Controller, object: &ExecutionHook, effect: Effe
 }
 
 fn patch(take_back: &TakeBack) -> serde_json::Value {
-    let TakeBack { child: _, undo_now, abandon } = take_back;
+    let TakeBack { child: _, undo_now, abandon, abandoned_by } = take_back;
     let mut annotations = Map::new();
     if let Some(undo_now) = undo_now {
         annotations.insert(UNDO_NOW.to_owned(), json!(undo_now));
     }
     if *abandon {
         annotations.insert(ABANDON_UNDO.to_owned(), json!("true"));
+        annotations.insert(ABANDONED_BY.to_owned(), json!(abandoned_by));
     }
     json!({"metadata": {"annotations": annotations}, "spec": {"undoRequested": true}})
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
+    use std::{
+        sync::{Arc, atomic::Ordering},
+        time::Duration,
+    };
 
     use boathook_api::{
         ApplicationSnapshot,
         words::{condition, reason},
     };
     use boathook_decide::{application_snapshot::hook_name, execution_hook::child_name};
-    use boathook_runtime::{Reconcile, lenient::Lenient};
+    use boathook_runtime::{Clock, Deadlines, Reconcile, lenient::Lenient};
+    use jiff::{SignedDuration, Timestamp};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
     use kube::{
         Api,
         api::{Patch, PatchParams, PostParams},
@@ -124,7 +130,7 @@ mod tests {
     use super::*;
     use crate::{
         refusals::Refusals,
-        test_world::{World, world, world_losing_lease},
+        test_world::{World, clock, world, world_losing_lease},
     };
 
     /// A hook `hook` that is accepted, with its only pod `db-0`.
@@ -153,7 +159,32 @@ mod tests {
             reporter,
             parents: mpsc::unbounded_channel().0,
             refusals: Refusals::default(),
+            deadlines: Deadlines::new(Clock::of_the_machine()),
         }
+    }
+
+    #[tokio::test]
+    async fn hook_expires_though_the_wall_clock_was_stepped_back() {
+        let world = world("nothing-is-refused").await;
+        let api = accepted(&world.client).await;
+        let expiration = Patch::Merge(json!({"status": {"recorded": {"expirationSeconds": 60}}}));
+        api.patch_status("hook", &PatchParams::default(), &expiration).await.unwrap();
+        let children: Api<PodNotification> = Api::namespaced(world.client.clone(), "default");
+        let (clock, seconds) = clock();
+        let controller = Controller { deadlines: Deadlines::new(clock), ..controller(world) };
+        controller.reconcile(Arc::new(api.get("hook").await.unwrap())).await.unwrap();
+        let child = children.list(&Default::default()).await.unwrap().items.remove(0).name_any();
+        let claim = json!({"holder": "me", "time": MicroTime(Timestamp::now() + SignedDuration::from_hours(1))});
+        let claimed = Patch::Merge(json!({"status": {"claim": claim}}));
+        children.patch_status(&child, &PatchParams::default(), &claimed).await.unwrap();
+        let reason = async || {
+            controller.reconcile(Arc::new(api.get("hook").await.unwrap())).await.unwrap();
+            let conditions = api.get("hook").await.unwrap().status.unwrap().conditions;
+            conditions.into_iter().find(|one| one.type_ == condition::FROZEN).unwrap().reason
+        };
+        assert_eq!(reason().await, reason::FREEZING);
+        seconds.store(61, Ordering::SeqCst);
+        assert_eq!(reason().await, reason::EXPIRED);
     }
 
     #[tokio::test]

@@ -6,8 +6,11 @@ mod observe;
 use std::{sync::Arc, time::Duration};
 
 use boathook_api::{ApplicationSnapshot, ExecutionHook, PodNotification};
-use boathook_decide::execution_hook::{Observed, decide, is_settled};
-use boathook_runtime::{Classified, ErrorClass, Lease, Reconcile, Reporter, lenient::Lenient};
+use boathook_decide::{
+    execution_hook::{Observed, decide, is_settled},
+    pod_notification::claimed_at,
+};
+use boathook_runtime::{Classified, Deadlines, ErrorClass, Lease, Reconcile, Reporter, lenient::Lenient};
 use jiff::Timestamp;
 use kube::{
     Client,
@@ -34,6 +37,7 @@ pub struct Controller {
     pub parents: mpsc::UnboundedSender<ObjectRef<ApplicationSnapshot>>,
     /// The PodNotifications that the API server refused to create.
     pub refusals: Refusals,
+    pub deadlines: Deadlines<ExecutionHook>,
 }
 
 #[derive(Debug, Snafu)]
@@ -57,6 +61,14 @@ impl Classified for Error {
 }
 
 impl Controller {
+    /// The time for the expiry of a hook, which counts from the first claim of its PodNotifications.
+    fn deadline_now(&self, object: &ExecutionHook, children: &[PodNotification], wall: Timestamp) -> Timestamp {
+        match children.iter().filter_map(claimed_at).min() {
+            Some(recorded) => self.deadlines.now(&ObjectRef::from_obj(object), recorded, wall),
+            None => wall,
+        }
+    }
+
     fn tell(&self, parent: Option<ObjectRef<ApplicationSnapshot>>) {
         if let Some(parent) = parent {
             // Nobody listens any more: everything ends.
@@ -81,7 +93,7 @@ impl Reconcile<ExecutionHook> for Controller {
             object.spec.thaw_requested = true;
         }
         let (surroundings, children) = observe::observe(self, &object).await?;
-        let now = Timestamp::now();
+        let now = self.deadline_now(&object, &children, Timestamp::now());
         let (identity, refused) = (self.identity.as_str(), self.refusals.of(&object));
         let observed = Observed { object: &object, identity, leadership, surroundings, children, refused };
         let decision = decide(&observed, now);
@@ -94,6 +106,7 @@ impl Reconcile<ExecutionHook> for Controller {
     }
 
     fn gone(&self, object: &ObjectRef<ExecutionHook>) {
+        self.deadlines.forget(object);
         for parent in application_snapshot::going_by(&self.snapshots, object) {
             self.tell(Some(parent));
         }

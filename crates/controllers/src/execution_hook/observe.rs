@@ -11,12 +11,7 @@ use boathook_decide::{
 };
 use boathook_runtime::{Classified, ErrorClass, in_time};
 use k8s_openapi::{api::core::v1, apimachinery::pkg::apis::meta::v1::Time};
-use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::ListParams,
-    core::{ParseExpressionError, Selector},
-    runtime::reflector::ObjectRef,
-};
+use kube::{Api, Client, Resource, ResourceExt, api::ListParams, runtime::reflector::ObjectRef};
 use snafu::{ResultExt, Snafu};
 
 use super::Controller;
@@ -83,6 +78,10 @@ pub(super) async fn observe(
 
 /// The template that a hook names, and the pods that it selects, as they are now. Its author is taken to be checked.
 pub async fn look_at(client: &Client, namespace: &str, spec: &ExecutionHookSpec) -> Result<Surroundings, ObserveError> {
+    if spec.validate().is_err() {
+        // It is refused for that, and there is nothing of an invalid name.
+        return Ok(Surroundings { template: None, pods: vec![], author_checked: true });
+    }
     let template = match &spec.execution_hook_template_name {
         Some(name) => {
             let api: Api<ExecutionHookTemplate> = Api::namespaced(client.clone(), namespace);
@@ -112,10 +111,7 @@ pub async fn select(client: &Client, namespace: &str, selection: &Selection<'_>)
             Ok(found)
         }
         Selection::Labels(selector) => {
-            let selector: Result<Selector, ParseExpressionError> = (*selector).clone().try_into();
-            // The schema lets none through that does not parse but for its operator; it selects nothing.
-            let Ok(selector) = selector else { return Ok(vec![]) };
-            let mut asked = ListParams::default().labels_from(&selector).limit(PAGE);
+            let mut asked = ListParams::default().labels_from(selector).limit(PAGE);
             let mut found = Vec::new();
             loop {
                 let page = in_time(api.list(&asked)).await.context(PodsSnafu { namespace })?;
@@ -172,4 +168,36 @@ async fn children(controller: &Controller, object: &ExecutionHook) -> Result<Vec
         }
     }
     Ok(children)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::webhooks::test_asks::client_with_kinds;
+
+    /// As objects may be that were stored before the schema refused them: a request with such a name would fail at every
+    /// try.
+    #[tokio::test]
+    async fn invalid_names_and_selectors_are_not_asked_for() {
+        let client = client_with_kinds().await;
+        let of_template = |fields: serde_json::Value| {
+            let mut spec = json!({"executionHookTemplateName": "mysql"});
+            for (name, value) in fields.as_object().unwrap() {
+                spec[name] = value.clone();
+            }
+            serde_json::from_value::<ExecutionHookSpec>(spec).unwrap()
+        };
+        for fields in [
+            json!({"podContainerNamesList": [{"podName": "db\0", "containerNames": ["main"]}]}),
+            json!({"executionHookTemplateName": "My SQL", "podSelector": {}}),
+            json!({"podSelector": {"matchExpressions": [{"key": "app", "operator": "In"}]}}),
+            json!({"podSelector": {"matchLabels": {"a b": "c"}}}),
+        ] {
+            let found = look_at(&client, "default", &of_template(fields.clone())).await;
+            let found = found.unwrap_or_else(|error| panic!("{fields}: {error}"));
+            assert!(found.template.is_none() && found.pods.is_empty(), "{fields}");
+        }
+    }
 }

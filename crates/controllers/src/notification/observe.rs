@@ -1,17 +1,13 @@
 //! What a decision needs to know: the pods that the selector finds, and what they were told.
 
-use boathook_api::{Notification, PodNotification};
+use boathook_api::{Notification, PodNotification, selector};
 use boathook_decide::{
     Leadership,
     notification::{Observed, Pod},
 };
 use boathook_runtime::{Classified, ErrorClass, in_time};
 use k8s_openapi::{api::core::v1, apimachinery::pkg::apis::meta::v1::Time};
-use kube::{
-    Api, ResourceExt,
-    api::ListParams,
-    core::{ParseExpressionError, Selector},
-};
+use kube::{Api, ResourceExt, api::ListParams, core::Selector};
 use snafu::{ResultExt, Snafu};
 
 use super::Controller;
@@ -38,10 +34,9 @@ pub(super) async fn observe<'a>(
     leadership: Leadership,
     object: &'a Notification,
 ) -> Result<Observed<'a>, ObserveError> {
-    let selector: Result<Selector, ParseExpressionError> = object.spec.selector.clone().try_into();
-    let pods = match selector {
+    let pods = match selector::parse(&object.spec.selector) {
         Ok(selector) => Ok(pods(controller, object, &selector).await?),
-        Err(wrong) => Err(wrong.to_string()),
+        Err(wrong) => Err(wrong),
     };
     Ok(Observed { object, leadership, enabled: controller.enabled, pods, children: children(controller, object) })
 }

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::*;
 use crate::test_world::{World, world, world_losing_lease};
 
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(600);
 
 fn read<K: serde::de::DeserializeOwned>(object: Value) -> K {
     serde_json::from_value(object).unwrap()
@@ -96,7 +96,7 @@ async fn changed_pod_wakes_the_open_notifications_of_its_namespace() {
     for notification in [named("reload", "default"), named("elsewhere", "other"), complete] {
         writer.apply_watcher_event(&watcher::Event::Apply(Lenient(Ok(notification))));
     }
-    let mut woken = std::pin::pin!(triggers(controller.client.clone(), store));
+    let mut woken = std::pin::pin!(triggers(controller.client.clone(), store, &Default::default()));
     for _ in ["web-0", "web-1"] {
         let next = timeout(DEADLINE, woken.next()).await.unwrap();
         assert_eq!(next, Some(ObjectRef::new("reload").within("default")));

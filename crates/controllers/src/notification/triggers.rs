@@ -1,17 +1,16 @@
 //! When a Notification is looked at again: a pod that it may select has changed, or a PodNotification of its own.
 
 use boathook_api::{Notification, PodNotification, words::condition};
-use boathook_runtime::lenient::Lenient;
-use futures::{Stream, StreamExt, future, stream};
+use boathook_runtime::{
+    Watches,
+    lenient::{Lenient, touched_metadata},
+};
+use futures::{Stream, StreamExt, stream};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Api, Client, ResourceExt,
+    Client, ResourceExt,
     core::PartialObjectMeta,
-    runtime::{
-        WatchStreamExt,
-        reflector::{ObjectRef, Store},
-        watcher,
-    },
+    runtime::reflector::{ObjectRef, Store},
 };
 
 /// How many hexadecimal digits end the name of a child.
@@ -21,12 +20,9 @@ const DIGITS: usize = 16;
 pub fn triggers(
     client: Client,
     notifications: Store<Lenient<Notification>>,
-) -> impl Stream<Item = ObjectRef<Notification>> + Send + 'static {
-    let pods: Api<PartialObjectMeta<Pod>> = Api::all(client);
-    let touched = watcher(pods, watcher::Config::default()).default_backoff().touched_objects();
-    // Errors are the back-off's business.
-    let touched = touched.filter_map(|pod| future::ready(pod.ok()));
-    touched.flat_map(move |pod| stream::iter(concerned(&notifications, &pod)))
+    watches: &Watches,
+) -> impl Stream<Item = ObjectRef<Notification>> + Send + use<> {
+    touched_metadata::<Pod>(client, watches).flat_map(move |pod| stream::iter(concerned(&notifications, &pod)))
 }
 
 fn concerned(

@@ -19,7 +19,8 @@ pub(super) async fn act(
         // Asked again at the last moment: the writes before may have taken long.
         if matches!(effect, Effect::Start(_)) {
             ensure!(controller.lease.leads(), LeaseLostSnafu);
-            ensure!(may_start(object, Timestamp::now()), TooLateSnafu);
+            let now = controller.deadline_now(object, Timestamp::now());
+            ensure!(may_start(object, now), TooLateSnafu);
         }
         apply(&controller.client, &controller.runs, &controller.latest, object, effect, room).await?;
     }

@@ -2,6 +2,7 @@
 
 mod act;
 mod observe;
+mod triggers;
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,16 +10,18 @@ use boathook_actions::{ApiServer, Place};
 use boathook_api::{ExecutionHook, Notification, PodNotification, pod_notification::Executor};
 use boathook_decide::{
     Leadership,
-    pod_notification::{Me, Observed, Role, SeenPod, decide, decide_gone},
+    pod_notification::{Me, Observed, Role, SeenPod, claimed_at, decide, decide_gone, expires, undo_due_at},
 };
 use boathook_runtime::{
-    Classified, ErrorClass, Lease, Metrics, Reconcile, Reporter,
+    Classified, Clock, Deadlines, ErrorClass, Lease, Metrics, Reconcile, Reporter,
     execution::{ApplyError, Latest, Limits, Rooms, Runs, apply_here},
 };
 use jiff::Timestamp;
 use kube::{Client, ResourceExt, runtime::reflector::ObjectRef};
 use snafu::Snafu;
 use tokio::sync::mpsc;
+
+pub use triggers::triggers;
 
 use crate::{notification, owner, until};
 
@@ -45,6 +48,7 @@ pub struct Surroundings {
     pub parents: mpsc::UnboundedSender<ObjectRef<Notification>>,
     /// Likewise ExecutionHooks.
     pub hooks: mpsc::UnboundedSender<ObjectRef<ExecutionHook>>,
+    pub clock: Clock,
 }
 
 /// The controller.
@@ -61,6 +65,7 @@ pub struct Controller {
     /// Notifications of whose PodNotifications one has changed.
     parents: mpsc::UnboundedSender<ObjectRef<Notification>>,
     hooks: mpsc::UnboundedSender<ObjectRef<ExecutionHook>>,
+    deadlines: Deadlines<PodNotification>,
 }
 
 #[derive(Debug, Snafu)]
@@ -87,12 +92,13 @@ impl Classified for Error {
 
 impl Controller {
     pub fn new(options: Options, surroundings: Surroundings) -> Self {
-        let Surroundings { client, identity, lease, reporter, metrics, look_again, parents, hooks } = surroundings;
+        let Surroundings { client, identity, lease, reporter, metrics, look_again, parents, hooks, clock } =
+            surroundings;
         let place = Place::Api(ApiServer::new(client.clone()));
-        let runs = Runs::new(place, metrics, look_again.clone());
         let rooms = Rooms::new(options.limits, look_again.clone());
-        let latest = Latest::default();
-        Self { client, identity, options, lease, runs, rooms, latest, reporter, look_again, parents, hooks }
+        let runs = Runs::new(place, metrics, rooms.clone(), look_again.clone());
+        let (latest, deadlines) = (Latest::default(), Deadlines::new(clock));
+        Self { client, identity, options, lease, runs, rooms, latest, reporter, look_again, parents, hooks, deadlines }
     }
 
     /// From now on nothing is started; what runs goes on, and sessions that are held are released.
@@ -116,6 +122,15 @@ impl Controller {
         }
     }
 
+    /// The time for the deadlines of an object: they count from its claim, or before that from its creation.
+    fn deadline_now(&self, object: &PodNotification, wall: Timestamp) -> Timestamp {
+        let created = object.metadata.creation_timestamp.as_ref().map(|created| created.0);
+        match claimed_at(object).or(created) {
+            Some(recorded) => self.deadlines.now(&ObjectRef::from_obj(object), recorded, wall),
+            None => wall,
+        }
+    }
+
     fn me(&self, leadership: Leadership) -> Me<'_> {
         let Options { executor, enabled, limits: _ } = self.options;
         Me { identity: &self.identity, role: Role::Controller { leadership, executor, enabled } }
@@ -127,11 +142,17 @@ impl Reconcile<PodNotification> for Controller {
 
     async fn reconcile(&self, seen: Arc<PodNotification>) -> Result<Option<Duration>, Error> {
         self.tell(owner::of(&*seen), owner::of(&*seen));
+        // Also by a process that does not lead: it may be the next leader.
+        self.deadline_now(&seen, Timestamp::now());
         // Never led: whoever does looks after it.
         let Some(leadership) = self.lease.leadership() else { return Ok(None) };
         let me = self.me(leadership);
         let mut seen = observe::observe(self, me, self.latest.of(&seen)).await?;
-        let now = Timestamp::now();
+        let wall = Timestamp::now();
+        let deadline_now = self.deadline_now(&seen.object, wall);
+        // What runs for a claimed object is dated by the wall clock, so only its expiry is moved.
+        let now = if claimed_at(&seen.object).is_some() { wall } else { deadline_now };
+        let expires = expires(&seen.object).map(|expires| wall + expires.duration_since(deadline_now));
         let decision = decide(
             &Observed {
                 object: &seen.object,
@@ -140,15 +161,21 @@ impl Reconcile<PodNotification> for Controller {
                 run: seen.run,
                 undo: seen.undo,
                 sessions: seen.sessions,
-                expires: None,
+                expires,
                 room: seen.room.is_some(),
                 author_checked: seen.author_checked,
+                undecided: seen.undecided,
             },
             now,
         );
         act::act(self, &mut seen.object, decision.effects, &mut seen.room).await?;
         self.reporter.report(&seen.object, decision.reports);
         Ok(decision.again.map(|again| until(again, now)))
+    }
+
+    fn urgent_at(&self, object: &PodNotification) -> Option<Timestamp> {
+        let (due, wall) = (undo_due_at(object)?, Timestamp::now());
+        Some(wall + due.duration_since(self.deadline_now(object, wall)))
     }
 
     fn gone(&self, object: &ObjectRef<PodNotification>) {
@@ -158,6 +185,7 @@ impl Reconcile<PodNotification> for Controller {
             .map(|parent| ObjectRef::new(&parent.name).within(parent.namespace.as_deref().unwrap_or_default()));
         self.tell(parent, hook);
         self.latest.forget(object);
+        self.deadlines.forget(object);
         self.rooms.leave(object);
         let Some(leadership) = self.lease.leadership() else { return };
         let me = self.me(leadership);
@@ -174,6 +202,7 @@ impl Reconcile<PodNotification> for Controller {
                 expires: None,
                 room: false,
                 author_checked: true,
+                undecided: vec![],
             };
             let now = Timestamp::now();
             let decision = decide_gone(&observed, now);

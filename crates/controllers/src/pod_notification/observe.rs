@@ -1,17 +1,24 @@
 //! What a decision needs to know: the object, its pod as it is now, what runs here.
 
-use boathook_api::{Declarations, PodNotification, pod::containers, pod_notification::Executor};
+use std::collections::BTreeMap;
+
+use boathook_api::{ApplicationSnapshot, Declarations, PodNotification, pod::containers, pod_notification::Executor};
 use boathook_decide::{
+    application_snapshot::{is_undecided, may_freeze},
     execution_hook,
     pod_notification::{self as decide, Me, Progress, SeenPod, Sessions, needs_pod},
 };
-use boathook_runtime::{Classified, ErrorClass, execution::Room, in_time};
+use boathook_runtime::{Classified, ErrorClass, execution::Room, in_time, lenient::Lenient};
+use futures::future::try_join;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::{Api, Resource, ResourceExt, runtime::reflector::ObjectRef};
+use kube::{Api, Resource, ResourceExt, api::ListParams, runtime::reflector::ObjectRef};
 use snafu::{ResultExt, Snafu};
 
 use super::Controller;
 use crate::{author_check::author_was_checked, owner};
+
+/// Snapshots that freeze, by their phase: the others, which may be many, are not sent.
+const UNDER_WAY: &str = "status.phase!=Pending,status.phase!=Thawing,status.phase!=Complete,status.phase!=Failed";
 
 #[derive(Debug, Snafu)]
 pub enum ObserveError {
@@ -21,6 +28,8 @@ pub enum ObserveError {
     Hook { name: String, source: kube::Error },
     #[snafu(display("failed to look at node `{name}`"))]
     Node { name: String, source: kube::Error },
+    #[snafu(display("failed to list the ApplicationSnapshots of namespace `{namespace}`"))]
+    Snapshots { namespace: String, source: kube::Error },
     #[snafu(display("failed to look at the webhooks' configuration"))]
     Webhooks { source: kube::Error },
 }
@@ -31,6 +40,7 @@ impl Classified for ObserveError {
             Self::Pod { source, .. }
             | Self::Hook { source, .. }
             | Self::Node { source, .. }
+            | Self::Snapshots { source, .. }
             | Self::Webhooks { source } => source.class(),
         }
     }
@@ -46,6 +56,7 @@ pub(super) struct Seen {
     /// Held for the handlers, in case they are started.
     pub(super) room: Option<Room>,
     pub(super) author_checked: bool,
+    pub(super) undecided: Vec<ApplicationSnapshot>,
 }
 
 pub(super) async fn observe(
@@ -60,10 +71,21 @@ pub(super) async fn observe(
     let uid = object.uid().unwrap_or_default();
     let (run, undo) = controller.runs.progress(&uid);
     let sessions = controller.runs.sessions(&uid);
-    let pod = match needs_pod(&object, me, &run, &undo) {
-        true => look_at_pod(controller, &object).await?,
-        false => SeenPod::Unknown,
+    let pod = async {
+        match needs_pod(&object, me, &run, &undo) {
+            true => look_at_pod(controller, &object).await.map(Some),
+            false => Ok(None),
+        }
     };
+    let (pod, snapshots) = try_join(pod, snapshots_under_way(controller, &object)).await?;
+    let undecided = match &pod {
+        Some((_, Some(labels))) => {
+            let name = &object.spec.pod_name;
+            snapshots.into_iter().filter(|one| is_undecided(one) && may_freeze(one, name, Some(labels))).collect()
+        }
+        Some((_, None)) | None => vec![],
+    };
+    let pod = pod.map_or(SeenPod::Unknown, |(pod, _)| pod);
     let room = match &pod {
         SeenPod::There(decide::Pod { node: Some(node), .. }) if may_claim(controller, &object) => {
             controller.rooms.take(node, &ObjectRef::from_obj(&object))
@@ -74,7 +96,23 @@ pub(super) async fn observe(
         }
     };
     let author_checked = author_checked(controller, &object).await?;
-    Ok(Seen { object, pod, run, undo, sessions, room, author_checked })
+    Ok(Seen { object, pod, run, undo, sessions, room, author_checked, undecided })
+}
+
+/// Those of the namespace that freeze, unless it is accepted. Not from a watch: one that has just begun counts, for it did
+/// not see this object.
+async fn snapshots_under_way(
+    controller: &Controller,
+    object: &PodNotification,
+) -> Result<Vec<ApplicationSnapshot>, ObserveError> {
+    if is_accepted(object) {
+        return Ok(vec![]);
+    }
+    let namespace = object.namespace().unwrap_or_default();
+    let api: Api<Lenient<ApplicationSnapshot>> = Api::namespaced(controller.client.clone(), &namespace);
+    let found = in_time(api.list(&ListParams::default().fields(UNDER_WAY))).await;
+    let found = found.context(SnapshotsSnafu { namespace })?;
+    Ok(found.items.into_iter().filter_map(|object| object.0.ok()).collect())
 }
 
 /// Whether it is for this process to run, and has not ended.
@@ -102,15 +140,20 @@ async fn author_checked(controller: &Controller, object: &PodNotification) -> Re
     author_was_checked(&controller.client, object.meta()).await.context(WebhooksSnafu)
 }
 
-/// Live, not from a cache: what was re-created under the same name is another pod.
-async fn look_at_pod(controller: &Controller, object: &PodNotification) -> Result<SeenPod, ObserveError> {
+type Labels = BTreeMap<String, String>;
+
+/// The pod, and its labels if it is there. Live, not from a cache: what was re-created under the same name is another pod.
+async fn look_at_pod(
+    controller: &Controller,
+    object: &PodNotification,
+) -> Result<(SeenPod, Option<Labels>), ObserveError> {
     let name = &object.spec.pod_name;
     let pods: Api<Pod> = Api::namespaced(controller.client.clone(), &object.namespace().unwrap_or_default());
     let found = in_time(pods.get_opt(name)).await.context(PodSnafu { name })?;
     let pinned = object.status.as_ref().and_then(|status| status.pod_uid.clone());
     match found.filter(|pod| pinned.is_none() || pod.uid() == pinned) {
-        Some(pod) => Ok(SeenPod::There(seen(&pod))),
-        None => Ok(SeenPod::Gone { node_ready: node_is_ready(controller, object).await? }),
+        Some(pod) => Ok((SeenPod::There(seen(&pod)), Some(pod.labels().clone()))),
+        None => Ok((SeenPod::Gone { node_ready: node_is_ready(controller, object).await? }, None)),
     }
 }
 
@@ -130,6 +173,7 @@ fn seen(pod: &Pod) -> decide::Pod {
         uid: pod.uid().unwrap_or_default(),
         node: pod.spec.as_ref().and_then(|spec| spec.node_name.clone()),
         over: matches!(phase, Some("Succeeded" | "Failed")),
+        ending: pod.metadata.deletion_timestamp.is_some(),
         containers: containers(pod),
         declared: Declarations::of_pod(pod).map_err(|mistake| mistake.to_string()),
     }

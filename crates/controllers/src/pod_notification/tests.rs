@@ -1,12 +1,18 @@
 //! A PodNotification, look by look, with a container in this process: which commands run there, and which never do.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use boathook_api::{
+    ApplicationSnapshot,
     pod_notification::{Claim, ErrorType, PodNotificationStatus, State},
     words::condition,
 };
 use boathook_decide::pod_notification::Effect;
+use boathook_runtime::lenient::Lenient;
+use futures::StreamExt;
 use http::{Method, Request};
 use jiff::SignedDuration;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::MicroTime};
@@ -14,6 +20,7 @@ use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams, PostParams},
     client::Body,
+    runtime::{reflector, watcher},
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -22,10 +29,10 @@ use tower::service_fn;
 use super::*;
 use crate::{
     test_container::{Container, FREEZE, cluster_with_pod},
-    test_world::{World, world_losing_lease_of, world_of},
+    test_world::{World, answer, clock, world_losing_lease_of, world_of},
 };
 
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(600);
 
 /// A PodNotification `one` for the pod `db-0`, whose author declared `freeze` and `thaw`.
 struct Stage {
@@ -36,6 +43,8 @@ struct Stage {
     again: mpsc::UnboundedReceiver<ObjectRef<PodNotification>>,
     /// ExecutionHooks that the controller wakes.
     hooks: mpsc::UnboundedReceiver<ObjectRef<ExecutionHook>>,
+    /// The seconds of the controller's own clock.
+    seconds: Arc<AtomicU64>,
 }
 
 fn read<K: serde::de::DeserializeOwned>(object: Value) -> K {
@@ -62,6 +71,7 @@ impl Stage {
         api.create(&PostParams::default(), &PodNotification::new("one", read(spec))).await.unwrap();
         let (look_again, again) = mpsc::unbounded_channel();
         let (tell, hooks) = mpsc::unbounded_channel();
+        let (clock, seconds) = clock();
         let World { client, lease, reporter } = world;
         let surroundings = Surroundings {
             client,
@@ -72,10 +82,11 @@ impl Stage {
             look_again,
             parents: mpsc::unbounded_channel().0,
             hooks: tell,
+            clock,
         };
         let limits = Limits { per_node: 9, per_namespace: 9 };
         let options = Options { executor: Executor::Api, enabled: true, limits };
-        Self { container, controller: Controller::new(options, surroundings), api, again, hooks }
+        Self { container, controller: Controller::new(options, surroundings), api, again, hooks, seconds }
     }
 
     async fn object(&self) -> PodNotification {
@@ -216,6 +227,34 @@ async fn expired_handler_is_undone_while_it_runs() {
 }
 
 #[tokio::test]
+async fn undo_expires_though_the_wall_clock_was_stepped_back() {
+    const AN_HOUR: SignedDuration = SignedDuration::from_hours(1);
+    let stage = Stage::new(freeze(Some(60))).await;
+    stage.look().await.unwrap();
+    stage.begun(&[FREEZE]).await;
+    let claim = Claim { holder: "me".to_owned(), time: MicroTime(Timestamp::now() + AN_HOUR) };
+    let patch = Patch::Merge(json!({"status": {"claim": claim}}));
+    stage.api.patch_status("one", &PatchParams::default(), &patch).await.unwrap();
+    let again = stage.look().await.unwrap().expect("it looks again at the expiry");
+    assert!(again <= Duration::from_secs(60), "{again:?}");
+    let due = stage.controller.urgent_at(&stage.object().await).expect("it expires");
+    assert!(due <= Timestamp::now() + SignedDuration::from_secs(60), "{due}");
+    stage.seconds.store(61, Ordering::SeqCst);
+    stage.look().await.unwrap();
+    stage.begun(&[FREEZE, "thaw"]).await;
+}
+
+#[tokio::test]
+async fn start_deadline_passes_though_the_wall_clock_stands_still() {
+    let stage = Stage::new(freeze(Some(60))).await;
+    stage.controller.deadline_now(&stage.object().await, Timestamp::now());
+    stage.seconds.store(3600, Ordering::SeqCst);
+    stage.look().await.unwrap();
+    assert_eq!(stage.status().await.error.unwrap().kind, ErrorType::StartDeadlineExceeded);
+    assert_eq!(stage.container.commands(), [""; 0]);
+}
+
+#[tokio::test]
 async fn handler_of_a_dead_process_is_undone_and_not_repeated() {
     let mut stage = Stage::new(freeze(Some(3600))).await;
     let pods: Api<Pod> = Api::namespaced(stage.controller.client.clone(), "default");
@@ -275,5 +314,79 @@ async fn child_of_a_removed_hook_wakes_it_and_runs_nothing() {
     stage.look().await.unwrap();
     assert_eq!(stage.hooks.try_recv().ok(), Some(ObjectRef::new("hook").within("default")));
     assert_eq!(stage.status().await.error.unwrap().kind, ErrorType::Revoked);
+    assert_eq!(stage.container.commands(), [""; 0]);
+}
+
+#[tokio::test]
+async fn ending_pod_wakes_its_notification_and_is_thawed() {
+    let mut stage = Stage::new(freeze(Some(3600))).await;
+    stage.container.end_freeze();
+    stage.look().await.unwrap();
+    stage.ended().await;
+    stage.look().await.unwrap();
+    assert_eq!(stage.status().await.state, State::Succeeded);
+
+    let (store, mut writer) = reflector::store();
+    writer.apply_watcher_event(&watcher::Event::Apply(Lenient(Ok(stage.object().await))));
+    let client = stage.api.clone().into_client();
+    let mut woken = std::pin::pin!(triggers(client.clone(), store, &Default::default()));
+    let pods: Api<Pod> = Api::namespaced(client, "default");
+    pods.delete("db-0", &DeleteParams::default().grace_period(600)).await.unwrap();
+    let next = timeout(DEADLINE, woken.next()).await.expect("the deletion wakes it");
+    assert_eq!(next, Some(ObjectRef::new("one").within("default")));
+    stage.look().await.unwrap();
+    assert!(stage.object().await.spec.undo_requested);
+    stage.look().await.unwrap();
+    stage.ended().await;
+    stage.look().await.unwrap();
+    assert!(stage.is_undone().await);
+    stage.begun(&[FREEZE, "thaw"]).await;
+    assert!(pods.get("db-0").await.unwrap().metadata.deletion_timestamp.is_some(), "its grace period is not over");
+}
+
+/// A snapshot in this phase whose one hook names this pod.
+async fn snapshot(client: &Client, name: &str, phase: &str, pod: &str) {
+    let api: Api<ApplicationSnapshot> = Api::namespaced(client.clone(), "default");
+    let spec = json!({"source": {"persistentVolumeClaimName": "data"}, "executionHookInfos": []});
+    api.create(&PostParams::default(), &ApplicationSnapshot::new(name, read(spec))).await.unwrap();
+    let named = json!([{"podName": pod, "containerNames": ["main"]}]);
+    let hook = json!({"name": "hook", "executionHookTemplateName": "app", "podContainerNamesList": named});
+    let status = Patch::Merge(json!({"status": {"phase": phase, "hooks": [hook], "executionHookNames": ["hook"]}}));
+    api.patch_status(name, &PatchParams::default(), &status).await.unwrap();
+}
+
+#[tokio::test]
+async fn handler_is_recorded_on_undecided_snapshots_of_its_pod() {
+    let stage = Stage::new(json!({"podName": "db-0", "notifier": "thaw"})).await;
+    let client = stage.api.clone().into_client();
+    let snapshots = [("freezes", "Freezing", "db-0"), ("over", "Complete", "db-0"), ("elsewhere", "Cutting", "web-0")];
+    for (name, phase, pod) in snapshots {
+        snapshot(&client, name, phase, pod).await;
+    }
+    stage.look().await.unwrap();
+    stage.begun(&["thaw"]).await;
+    let api: Api<ApplicationSnapshot> = Api::namespaced(client, "default");
+    for (name, expected) in [("freezes", &["one"][..]), ("over", &[]), ("elsewhere", &[])] {
+        let status = api.get(name).await.unwrap().status.unwrap();
+        let recorded: Vec<_> = status.other_notifications.iter().map(|other| other.name.as_str()).collect();
+        assert_eq!(recorded, expected, "on `{name}`");
+    }
+}
+
+#[tokio::test]
+async fn handler_that_cannot_be_recorded_does_not_run() {
+    let (client, container) = cluster_with_pod().await;
+    snapshot(&client, "freezes", "Freezing", "db-0").await;
+    let real = client.clone();
+    let refusing = service_fn(move |request: Request<Body>| {
+        let real = real.clone();
+        let is_record = request.method() == Method::PUT && request.uri().path().ends_with("/freezes/status");
+        async move { if is_record { Ok(answer(409, "Conflict", "it has changed")) } else { real.send(request).await } }
+    });
+    let world = world_of(client.clone(), Client::new(refusing, "default")).await;
+    let spec = json!({"podName": "db-0", "notifier": "thaw"});
+    let stage = Stage::of(world, client, container, spec).await;
+    assert_eq!(stage.look().await.unwrap_err().class(), ErrorClass::Conflict);
+    assert_eq!(stage.status().await, PodNotificationStatus::default());
     assert_eq!(stage.container.commands(), [""; 0]);
 }

@@ -41,6 +41,16 @@ pub enum Right {
     Hook,
     /// To run pods.
     RunPods,
+    /// To give up the undo that this object owes, or that any object of its kind owes.
+    Abandon { kind: AbandonedKind, name: Option<String> },
+}
+
+/// A kind whose objects owe undos.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AbandonedKind {
+    PodNotification,
+    ExecutionHook,
+    ApplicationSnapshot,
 }
 
 impl Right {
@@ -51,6 +61,9 @@ impl Right {
             Self::Notify => "create podnotifications",
             Self::Hook => "create executionhooks",
             Self::RunPods => "create pods",
+            Self::Abandon { kind: AbandonedKind::PodNotification, .. } => "abandon podnotifications",
+            Self::Abandon { kind: AbandonedKind::ExecutionHook, .. } => "abandon executionhooks",
+            Self::Abandon { kind: AbandonedKind::ApplicationSnapshot, .. } => "abandon applicationsnapshots",
         }
     }
 
@@ -58,26 +71,37 @@ impl Right {
     fn consequence(&self) -> &'static str {
         match self {
             Self::Exec { .. } => {
-                "may not write an action or undo of their own: ask for that right, or name a notifier that the pod \
-                 declares"
+                "may not write, change or remove an action or undo that is written out: ask for that right, or name a \
+                 notifier that the pod declares"
             }
-            Self::Notify => "may not let a hook run a notifier: ask for that right",
+            Self::Notify => "may not write, change or remove what runs a notifier: ask for that right",
             Self::Hook => "may not let hooks run around a snapshot: ask for that right, or take it without hooks",
             Self::RunPods => "may not write hooks, which run in new pods: ask for that right",
+            Self::Abandon { .. } => {
+                "may not give up an undo, which may leave an application frozen: ask for that right, or leave the \
+                 annotation `boathook.dev/abandon-undo` out: the undo is retried until it succeeds"
+            }
         }
     }
 
     /// To be asked for.
     pub fn attributes(&self, namespace: &str) -> ResourceAttributes {
-        let (group, version, resource, subresource, name) = match self {
-            // A right to one pod is enough for that pod.
-            Self::Exec { pod } => ("", "v1", "pods", Some("exec"), pod.clone()),
-            Self::Notify => (GROUP, VERSION, "podnotifications", None, None),
-            Self::Hook => (GROUP, VERSION, "executionhooks", None, None),
-            Self::RunPods => ("", "v1", "pods", None, None),
+        let (verb, resource) = self.name().split_once(' ').unwrap_or_default();
+        let (resource, subresource) = match resource.split_once('/') {
+            Some((resource, subresource)) => (resource, Some(subresource)),
+            None => (resource, None),
+        };
+        let (group, version) = match self {
+            Self::Exec { .. } | Self::RunPods => ("", "v1"),
+            Self::Notify | Self::Hook | Self::Abandon { .. } => (GROUP, VERSION),
+        };
+        let name = match self {
+            // A right to one object is enough for that object.
+            Self::Exec { pod: name } | Self::Abandon { name, .. } => name.clone(),
+            Self::Notify | Self::Hook | Self::RunPods => None,
         };
         ResourceAttributes {
-            verb: Some("create".to_owned()),
+            verb: Some(verb.to_owned()),
             group: Some(group.to_owned()),
             version: Some(version.to_owned()),
             resource: Some(resource.to_owned()),

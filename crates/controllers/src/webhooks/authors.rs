@@ -1,7 +1,8 @@
 //! What an object asks of its author: the rights to do oneself what the object has Boathook do.
 
 use boathook_api::{
-    ApplicationSnapshot, DeploymentLifecycle, ExecutionHook, ExecutionHookTemplate, HookAction, PodNotification,
+    ApplicationSnapshot, DeploymentLifecycle, ExecutionHook, ExecutionHookTemplate, HookAction, Notification,
+    PodNotification,
 };
 use boathook_runtime::webhook::{Ask, refuse};
 use kube::{Resource, core::admission::AdmissionResponse};
@@ -23,9 +24,18 @@ pub(super) async fn review(access: &Access, ask: &Ask) -> AdmissionResponse {
     }
 }
 
+/// A change asks for the rights of the old object too: removing or weakening an action is changing it.
 fn rights(ask: &Ask) -> Result<Vec<Right>, String> {
-    let object = serde_json::to_value(&ask.object).map_err(|error| error.to_string())?;
-    rights_to_write(&ask.resource.resource, object)
+    let mut rights = Vec::new();
+    for object in [&ask.object, &ask.old_object].into_iter().flatten() {
+        let object = serde_json::to_value(object).map_err(|error| error.to_string())?;
+        for right in rights_to_write(&ask.resource.resource, object)? {
+            if !rights.contains(&right) {
+                rights.push(right);
+            }
+        }
+    }
+    Ok(rights)
 }
 
 /// What whoever writes this object of this resource must be allowed, besides writing it.
@@ -33,6 +43,10 @@ pub fn rights_to_write(kind: &str, object: Value) -> Result<Vec<Right>, String> 
     if kind == PodNotification::plural(&()) {
         let spec = written::<PodNotification>(object)?.spec;
         return Ok(if spec.is_inline() { vec![Right::Exec { pod: Some(spec.pod_name) }] } else { vec![] });
+    }
+    if kind == Notification::plural(&()) {
+        written::<Notification>(object)?;
+        return Ok(vec![Right::Notify]);
     }
     if kind == ExecutionHook::plural(&()) {
         let spec = written::<ExecutionHook>(object)?.spec;
@@ -111,11 +125,52 @@ mod tests {
     fn to_name_what_is_there_asks_for_no_more_than_to_run_it() {
         assert_eq!(asked("executionhooks", json!({"executionHookTemplateName": "mysql"})), []);
         assert_eq!(asked("podnotifications", json!({"podName": "db-0", "notifier": "freeze"})), []);
+        assert_eq!(asked("notifications", json!({"selector": {}, "notifier": "reload"})), [Right::Notify]);
         let source = json!({"persistentVolumeClaimName": "data"});
         assert_eq!(asked("applicationsnapshots", json!({"source": source})), []);
         let infos = json!([{"executionHookTemplateName": "mysql"}]);
         let snapshot = json!({"source": source, "executionHookInfos": infos});
         assert_eq!(asked("applicationsnapshots", snapshot), [Right::Hook]);
+    }
+
+    #[test]
+    fn change_asks_for_rights_of_old_and_new() {
+        let template = |pre: Value, post: Value| json!({"metadata": {"name": "a"}, "spec": {"preAction": pre, "postAction": post}});
+        let (notifier, anywhere) = (json!({"notifier": "freeze"}), Right::Exec { pod: None });
+        let (commands, notifiers) = (template(exec(), exec()), template(notifier.clone(), notifier));
+        for (new, old, expected) in [
+            (&notifiers, &commands, vec![Right::Notify, anywhere.clone()]),
+            (&commands, &notifiers, vec![anywhere.clone(), Right::Notify]),
+            (&commands, &commands, vec![anywhere]),
+        ] {
+            let mut ask = ask_about("executionhooktemplates", new.clone());
+            ask.old_object = Some(serde_json::from_value(old.clone()).unwrap());
+            assert_eq!(rights(&ask).unwrap(), expected, "{old} -> {new}");
+        }
+    }
+
+    #[tokio::test]
+    async fn every_change_of_a_template_is_checked() {
+        let client = client_with_kinds().await;
+        let templates: Api<ExecutionHookTemplate> = Api::namespaced(client.clone(), "default");
+        let spec = json!({"preAction": exec(), "postAction": exec(), "expirationSeconds": 30});
+        let template = ExecutionHookTemplate::new("mysql", serde_json::from_value(spec).unwrap());
+        templates.create(&PostParams::default(), &template).await.unwrap();
+        let configuration = boathook_install::webhooks::validating("boathook", unanswered);
+        Api::all(client).create(&PostParams::default(), &configuration).await.unwrap();
+        for change in [
+            json!({"spec": {"postAction": null}}),
+            json!({"spec": {"expirationSeconds": null}}),
+            json!({"spec": {"expirationSeconds": 86400}}),
+            json!({"spec": {"policy": "ExecuteOnce"}}),
+            json!({"spec": {"postAction": {"actionTimeoutSeconds": 1}}}),
+        ] {
+            let refused = templates.patch("mysql", &PatchParams::default(), &Patch::Merge(&change)).await;
+            let error = refused.expect_err(&format!("{change} was not checked"));
+            assert!(error.to_string().contains("template-actions.boathook.dev"), "{error}");
+        }
+        let label = Patch::Merge(json!({"metadata": {"labels": {"team": "db"}}}));
+        templates.patch("mysql", &PatchParams::default(), &label).await.unwrap();
     }
 
     #[test]
@@ -125,6 +180,11 @@ mod tests {
         assert!(rights(&ask_about("pods", later)).unwrap_err().contains("`pods`"));
     }
 
+    /// No server listens there.
+    fn unanswered(path: &str) -> WebhookClientConfig {
+        WebhookClientConfig { url: Some(format!("https://127.0.0.1:1{path}")), ..WebhookClientConfig::default() }
+    }
+
     /// The webhooks are asked and nobody answers: so what they are asked about is refused.
     async fn lifecycle_status_is_refused(own: &str, status: Value) -> bool {
         let client = client_with_kinds().await;
@@ -132,11 +192,7 @@ mod tests {
         let hook = json!({"execNewPod": {"containerName": "web"}});
         let spec = serde_json::from_value(json!({"pre": hook})).unwrap();
         lifecycles.create(&PostParams::default(), &DeploymentLifecycle::new("web", spec)).await.unwrap();
-        let nobody = |path: &str| WebhookClientConfig {
-            url: Some(format!("https://127.0.0.1:1{path}")),
-            ..WebhookClientConfig::default()
-        };
-        let configuration = boathook_install::webhooks::validating(own, nobody);
+        let configuration = boathook_install::webhooks::validating(own, unanswered);
         Api::all(client).create(&PostParams::default(), &configuration).await.unwrap();
         let patch = Patch::Merge(json!({"status": status}));
         match lifecycles.patch_status("web", &PatchParams::default(), &patch).await {

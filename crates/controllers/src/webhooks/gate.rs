@@ -3,8 +3,14 @@
 //! The rule is `boathook_decide::deployment_lifecycle::gate`; most of it was decided in the API server by the time that
 //! this is asked. What the rule needs besides is read from the API server itself.
 
-use boathook_api::words::{GATE, LIFECYCLE};
-use boathook_decide::deployment_lifecycle::gate::{DrainFor, Mark, Request, Update, Verdict, drain_is_valid, judge};
+use boathook_api::{
+    DeploymentLifecycle,
+    words::{GATE, LIFECYCLE},
+};
+use boathook_decide::deployment_lifecycle::{
+    gate::{DrainFor, Mark, Request, Update, Verdict, drain_is_valid, judge},
+    record::lets_drain,
+};
 use boathook_runtime::{error_class::chain, in_time, webhook::Ask};
 use kube::{
     Api, Client, ResourceExt,
@@ -87,6 +93,10 @@ impl Gate {
         match (self.is_let_go(namespace, set).await, request) {
             (false, _) => held(ask, replicas, why),
             (true, Request::Scale { .. }) => AdmissionResponse::from(ask),
+            // The write itself takes the annotation away.
+            (true, Request::Create { .. } | Request::Update(_)) if !set.annotations().contains_key(LIFECYCLE) => {
+                AdmissionResponse::from(ask)
+            }
             (true, Request::Create { .. } | Request::Update(_)) => {
                 let path = format!("/metadata/annotations/{}", pointer(LIFECYCLE));
                 patched(ask, json!([{"op": "remove", "path": path}]))
@@ -108,6 +118,12 @@ impl Gate {
 
     async fn may_drain(&self, namespace: &str, set: &DynamicObject, target: &DrainFor) -> Result<bool, Why> {
         let Some(deployment) = self.deployment_of(namespace, set).await? else { return Ok(false) };
+        let lifecycles: Api<DeploymentLifecycle> = Api::namespaced(self.client.clone(), namespace);
+        let lifecycle = in_time(lifecycles.get_opt(&deployment.name_any())).await.map_err(|error| chain(&error))?;
+        let rollout = lifecycle.and_then(|lifecycle| lifecycle.status).and_then(|status| status.rollout);
+        if !rollout.is_some_and(|rollout| lets_drain(&rollout, &seen::digest(&deployment))) {
+            return Ok(false);
+        }
         let sets: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &seen::replica_sets());
         let of_target = match target {
             DrainFor::Template { .. } => vec![],
@@ -170,6 +186,7 @@ mod tests {
     use std::convert::Infallible;
 
     use boathook_api::words::LIFECYCLE_REQUIRED;
+    use boathook_decide::deployment_lifecycle::template;
     use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
     use kube::{
         api::{Patch, PatchParams, PostParams},
@@ -181,7 +198,7 @@ mod tests {
     use super::*;
     use crate::{
         test_world::answer,
-        webhooks::test_asks::{ask, client},
+        webhooks::test_asks::{ask, client, client_with_kinds},
     };
 
     #[tokio::test]
@@ -241,7 +258,7 @@ mod tests {
 
     #[tokio::test]
     async fn replica_set_shrinks_only_for_the_version_that_is_rolled_out() {
-        let client = client().await;
+        let client = client_with_kinds().await;
         let spec = |image: &str, replicas: i32| {
             let labels = json!({"app": "web"});
             let pod = json!({"containers": [{"name": "web", "image": image}]});
@@ -252,7 +269,18 @@ mod tests {
         let annotations = json!({LIFECYCLE: "managed"});
         let metadata = json!({"name": "web", "annotations": annotations});
         let web = serde_json::from_value(json!({"metadata": metadata, "spec": spec("web:2", 3)})).unwrap();
-        let uid = deployments.create(&PostParams::default(), &web).await.unwrap().uid();
+        let web = deployments.create(&PostParams::default(), &web).await.unwrap();
+        let uid = web.uid();
+        let digest = template::digest(&serde_json::to_value(&web).unwrap()["spec"]["template"]);
+        let lifecycles: Api<DeploymentLifecycle> = Api::namespaced(client.clone(), "default");
+        let pre = json!({"pre": {"execNewPod": {"containerName": "web"}}});
+        let lifecycle = DeploymentLifecycle::new("web", serde_json::from_value(pre).unwrap());
+        lifecycles.create(&PostParams::default(), &lifecycle).await.unwrap();
+        let record = async |phase: &str| {
+            let rollout = json!({"target": digest, "phase": phase, "startTime": "2026-01-01T00:00:00.000000Z"});
+            let patch = Patch::Merge(json!({"status": {"rollout": rollout}}));
+            lifecycles.patch_status("web", &PatchParams::default(), &patch).await.unwrap();
+        };
         let owner =
             json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": uid, "controller": true});
         let sets: Api<ReplicaSet> = Api::namespaced(client.clone(), "default");
@@ -275,10 +303,14 @@ mod tests {
                 answer.patch.map(|patch| serde_json::from_slice::<Value>(&patch).unwrap())
             })
         };
+        let held = Some(json!([{"op": "add", "path": "/spec/replicas", "value": 3}]));
+        assert_eq!(shrink().await, [held.clone(), held.clone()], "no rollout is recorded");
+        record("Pre").await;
+        assert_eq!(shrink().await, [held.clone(), held.clone()], "the record holds the new version");
+        record("Rolling").await;
         assert_eq!(shrink().await, [None, None], "it is let go for the version that is rolled out");
         let image = Patch::Merge(json!({"spec": spec("web:3", 3)}));
         deployments.patch("web", &PatchParams::default(), &image).await.unwrap();
-        let held = Some(json!([{"op": "add", "path": "/spec/replicas", "value": 3}]));
         assert_eq!(shrink().await, [held.clone(), held], "another version is wanted by now");
     }
 }

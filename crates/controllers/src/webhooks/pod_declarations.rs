@@ -3,12 +3,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use boathook_api::{Declarations, declaration::of_annotations, words::NOTIFIERS_PREFIX};
+use boathook_api::{
+    Declarations,
+    declaration::{Mistake, of_annotations},
+    words::NOTIFIERS_PREFIX,
+};
 use boathook_runtime::webhook::{Ask, refuse};
 use k8s_openapi::api::core::v1::Pod;
-use kube::{ResourceExt, api::DynamicObject, core::admission::AdmissionResponse};
+use kube::{
+    ResourceExt,
+    api::{DynamicObject, ObjectMeta},
+    core::admission::AdmissionResponse,
+};
 
-/// A new pod's declarations are valid, or the answer says what is wrong.
+/// Refuses a new pod with a mistake in its declarations. A controller would only create such a pod again and again, so
+/// its pods get a warning: a template that ran before stays able to run.
 pub(super) fn review_new_pod(ask: &Ask) -> AdmissionResponse {
     let pod = match ask.object.clone().map(DynamicObject::try_parse::<Pod>) {
         Some(Ok(pod)) => pod,
@@ -17,8 +26,21 @@ pub(super) fn review_new_pod(ask: &Ask) -> AdmissionResponse {
     };
     match Declarations::of_pod(&pod) {
         Ok(_) => AdmissionResponse::from(ask),
+        Err(mistake) if is_controlled(&pod.metadata) => warn(ask, &mistake),
         Err(mistake) => refuse(ask, 422, "Invalid", mistake),
     }
+}
+
+pub(super) fn is_controlled(metadata: &ObjectMeta) -> bool {
+    metadata.owner_references.iter().flatten().any(|owner| owner.controller == Some(true))
+}
+
+/// Yes, with a warning that these declarations cannot be used.
+pub(super) fn warn(ask: &Ask, mistake: &Mistake) -> AdmissionResponse {
+    let warning = format!("{mistake}: notifications to the pod fail until its template is corrected");
+    let mut answer = AdmissionResponse::from(ask);
+    answer.warnings = Some(vec![warning]);
+    answer
 }
 
 /// An update, or a binding to a node, leaves the declarations as they are.
@@ -79,6 +101,18 @@ mod tests {
         for words in ["`notifiers.boathook.dev/main`", "entry 0 (`reload`)", "handler.signal"] {
             assert!(message.contains(words), "{message}");
         }
+    }
+
+    #[test]
+    fn broken_pod_of_a_controller_gets_a_warning() {
+        let mut broken = pod(json!({"notifiers.boathook.dev/main": "[{name: reload, handler: {signal: 1}}]"}));
+        let owner = |controller: bool| json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "db", "uid": "1", "controller": controller}]);
+        broken["metadata"]["ownerReferences"] = owner(true);
+        let answer = review_new_pod(&ask("CREATE", Some(broken.clone()), None));
+        let warnings = answer.warnings.unwrap_or_default();
+        assert!(answer.allowed && warnings.len() == 1 && warnings[0].contains("handler.signal"), "{warnings:?}");
+        broken["metadata"]["ownerReferences"] = owner(false);
+        assert!(!review_new_pod(&ask("CREATE", Some(broken), None)).allowed);
     }
 
     #[test]

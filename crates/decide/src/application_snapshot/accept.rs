@@ -13,7 +13,7 @@ use kube::ResourceExt;
 
 use super::{
     Claim, Decision, Effect, Observed, Surroundings, User, cut, end, has_finalizer, hook_name, is_deleted, leaving,
-    made, sharing, snapshot_name, trouble,
+    sharing, snapshot_name, trouble,
 };
 use crate::{conditions, conditions::Saying, moment::moment};
 
@@ -69,7 +69,7 @@ fn mounting(claims: &[Claim]) -> Vec<PodContainerNames> {
     let mut found: Vec<PodContainerNames> = Vec::new();
     for user in claims.iter().flat_map(|claim| &claim.pods).filter(|user| can_be_frozen(user)) {
         let place = found.iter().position(|pod| pod.pod_name == user.name).unwrap_or_else(|| {
-            found.push(PodContainerNames { pod_name: user.name.clone(), container_names: vec![] });
+            found.push(PodContainerNames { pod_name: user.name.clone(), ..PodContainerNames::default() });
             found.len() - 1
         });
         let names = &mut found[place].container_names;
@@ -148,15 +148,17 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
     }
     status.phase = Phase::Freezing;
     say_frozen(object, &mut status, reason::FREEZING, "", now);
-    let first = made::hook(object, &status, 0);
+    // No hook yet: only what is accepted after this write is recorded on this object, and what is there is looked for next.
     decision.effects.push(Effect::WriteStatus(Box::new(status)));
-    decision.effects.push(Effect::CreateHook(Box::new(first)));
     decision
 }
 
 fn refusal(observed: &Observed<'_>, surroundings: &Surroundings) -> Option<Trouble> {
     let object = observed.object;
     let source = &object.spec.source;
+    if let Err(wrong) = object.spec.validate() {
+        return Some(trouble(reason::INVALID, wrong));
+    }
     if surroundings.claims.is_empty() {
         let message = match &source.persistent_volume_claim_name {
             Some(name) => format!("there is no claim `{name}` in this namespace"),
@@ -170,8 +172,14 @@ fn refusal(observed: &Observed<'_>, surroundings: &Surroundings) -> Option<Troub
         let message = format!("there is no ExecutionHookTemplate `{missing}` in this namespace: create it first");
         return Some(trouble(reason::TEMPLATE_NOT_FOUND, message));
     }
+    if let Some(missing) = &surroundings.missing_class {
+        let message = format!("{missing}: create it, or name another one. Nothing was frozen");
+        return Some(trouble(reason::SNAPSHOT_CLASS_NOT_FOUND, message));
+    }
     // Whoever made it: it was cut before anything was frozen.
-    let in_the_way = |snapshot: &&super::SeenSnapshot| snapshot.cut || !snapshot.ours;
+    // A pending object has made none, so one that names it as its maker is forged.
+    let in_the_way =
+        |snapshot: &&super::SeenSnapshot| snapshot.cut || !snapshot.ours || !super::is_made_by_others(object);
     let taken = observed.snapshots.iter().find(in_the_way)?;
     let message = format!("there is a VolumeSnapshot `{}` already: nothing was frozen", taken.name);
     Some(trouble(reason::SNAPSHOT_EXISTS, message))

@@ -7,7 +7,7 @@ use boathook_api::{
     hook_action::HookPolicy,
     words::reason,
 };
-use kube::core::{Selector, SelectorExt};
+use kube::core::SelectorExt;
 
 use super::{AtTheCut, Observed, User, trouble};
 use crate::execution_hook::{self, Selection, selection};
@@ -53,9 +53,7 @@ pub fn covers(hook: &ExecutionHookSpec, policy: HookPolicy, pod: &User) -> bool 
         HookPolicy::ExecuteAll => false,
         HookPolicy::ExecuteOnce => match selection(hook) {
             Ok(Selection::Names(list)) => list.iter().any(|named| named.pod_name == pod.name),
-            Ok(Selection::Labels(labels)) => {
-                Selector::try_from(labels.clone()).is_ok_and(|selector| selector.matches(&pod.labels))
-            }
+            Ok(Selection::Labels(selector)) => selector.matches(&pod.labels),
             Err(_) => false,
         },
     }

@@ -59,7 +59,12 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
     let mut decision = Decision { again: deadline(observed, &status), ..Decision::default() };
     let missing: Vec<_> = missing(observed, &status).map(|record| made::snapshot(object, record)).collect();
     // Things go on all the same, but this is not forgotten.
-    let news = object.status.as_ref().is_some_and(|earlier| earlier.trouble != status.trouble);
+    let news = object.status.as_ref().is_some_and(|earlier| {
+        let seen = |status: &ApplicationSnapshotStatus| -> Vec<bool> {
+            status.snapshots.iter().map(|record| record.seen_time.is_some()).collect()
+        };
+        earlier.trouble != status.trouble || seen(earlier) != seen(&status)
+    });
     // And nothing is made without a write: what was looked at may be an old version.
     if news || !missing.is_empty() {
         decision.effects.push(Effect::WriteStatus(Box::new(status)));
@@ -74,7 +79,12 @@ fn failure(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now:
         return Some(trouble(reason::CUT_FAILED, message));
     }
     for record in &mut status.snapshots {
-        let Some(snapshot) = observed.snapshot(&record.volume_snapshot_name) else { continue };
+        let Some(snapshot) = observed.snapshot(&record.volume_snapshot_name) else {
+            if record.seen_time.is_some() {
+                return Some(deleted(&record.volume_snapshot_name, None));
+            }
+            continue;
+        };
         if !snapshot.ours {
             let message = format!("there is another VolumeSnapshot `{}`", snapshot.name);
             return Some(trouble(reason::SNAPSHOT_EXISTS, message));
@@ -84,8 +94,10 @@ fn failure(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now:
             return Some(trouble(reason::CUT_FAILED, format!("VolumeSnapshot `{}`: {error}", snapshot.name)));
         }
         if snapshot.deleted && !snapshot.cut {
-            let message = format!("VolumeSnapshot `{}` was deleted before it was cut", snapshot.name);
-            return Some(trouble(reason::CUT_FAILED, message));
+            return Some(deleted(&snapshot.name, snapshot.last_error.as_deref()));
+        }
+        if is_made_by_others(observed.object) && record.seen_time.is_none() {
+            record.seen_time = Some(moment(now));
         }
     }
     let hooks = sharing::trouble_of(observed, status).or_else(|| hooks::trouble_of(observed, status));
@@ -96,10 +108,22 @@ fn failure(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now:
         }
     }
     if deadline(observed, status).is_some_and(|deadline| deadline <= now) {
-        let message = format!("the cut was not seen within {} s", observed.object.spec.cut_timeout_seconds);
+        let mut message = format!("the cut was not seen within {} s", observed.object.spec.cut_timeout_seconds);
+        for record in &mut status.snapshots {
+            let snapshot = observed.snapshot(&record.volume_snapshot_name).filter(|snapshot| !snapshot.cut);
+            if let Some(error) = snapshot.and_then(|snapshot| snapshot.last_error.as_ref()) {
+                message.push_str(&format!("; VolumeSnapshot `{}` says: {error}", record.volume_snapshot_name));
+                record.error = Some(error.clone());
+            }
+        }
         return Some(trouble(reason::CUT_TIMED_OUT, message));
     }
     None
+}
+
+fn deleted(snapshot: &str, last_error: Option<&str>) -> Trouble {
+    let said = last_error.map(|error| format!("; it said: {error}")).unwrap_or_default();
+    trouble(reason::CUT_FAILED, format!("VolumeSnapshot `{snapshot}` was deleted before it was cut{said}"))
 }
 
 /// Everything has been cut: how good it is, is said now and never again.

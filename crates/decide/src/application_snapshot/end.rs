@@ -1,7 +1,7 @@
 //! The way back: hooks are thawed in reverse, then it is said how it went, then what is not needed any more goes.
 
 use boathook_api::{
-    application_snapshot::{ApplicationSnapshotStatus, Consistency, Phase, Trouble},
+    application_snapshot::{ApplicationSnapshotStatus, Consistency, HookRecord, Phase, Trouble},
     words::{condition, reason},
 };
 use jiff::Timestamp;
@@ -12,6 +12,7 @@ use crate::{
     About, Gravity, Report,
     conditions::{self, Saying},
     moment::moment,
+    retries,
 };
 
 /// It did not come about, and nothing was frozen.
@@ -22,12 +23,12 @@ pub(super) fn refuse(
     now: Timestamp,
 ) -> Decision {
     status.trouble = Some(why);
-    let (status, report) = finished(observed, status, now);
+    let (status, reports) = finished(observed, status, now);
     let mut effects = vec![Effect::WriteStatus(Box::new(status))];
     if has_finalizer(observed.object) {
         effects.push(Effect::RemoveFinalizer);
     }
-    Decision { effects, reports: vec![report], again: None }
+    Decision { effects, reports, again: None }
 }
 
 /// Something went wrong: back.
@@ -45,7 +46,9 @@ pub(super) fn begin(
 /// Writes that the thaw begins, then begins it.
 pub(super) fn go_on(observed: &Observed<'_>, mut status: ApplicationSnapshotStatus, now: Timestamp) -> Decision {
     status.phase = Phase::Thawing;
-    say_not_frozen(observed, &mut status, reason::THAWING, now);
+    // A hook may have frozen something: only its thaw says that nothing is.
+    let truth = if status.hooks.is_empty() { "False" } else { "Unknown" };
+    say_frozen(observed, &mut status, (truth, reason::THAWING), now);
     say_thawing(observed, &mut status, now);
     let mut effects = vec![Effect::WriteStatus(Box::new(status.clone()))];
     effects.extend(next_thaw(observed, &status));
@@ -70,8 +73,8 @@ pub(super) fn thaw(observed: &Observed<'_>, mut status: ApplicationSnapshotStatu
         status.trouble = Some(lost);
     }
     decision.effects.extend(mark(observed, &status));
-    let (status, report) = finished(observed, status, now);
-    decision.reports.push(report);
+    let (status, reports) = finished(observed, status, now);
+    decision.reports.extend(reports);
     decision.effects.push(Effect::WriteStatus(Box::new(status.clone())));
     decision.effects.extend(let_go(observed, &status));
     decision
@@ -98,7 +101,15 @@ pub(super) fn tidy(observed: &Observed<'_>, mut status: ApplicationSnapshotStatu
     let before = status.clone();
     hooks::copy(observed, &mut status);
     say_thawed(observed, &mut status, now);
-    if conditions::differ(&before.conditions, &status.conditions) {
+    if before.phase == Phase::ThawFailed && owed(&status).is_none() {
+        conclude(observed, &mut status, now);
+    }
+    let last = |status: &ApplicationSnapshotStatus| {
+        retries::last_failure(status.hooks.iter().flat_map(|hook| &hook.containers))
+    };
+    let fails_again = owed(&status).is_some() && retries::is_outdated(last(&before), last(&status));
+    if fails_again || conditions::differ(&before.conditions, &status.conditions) {
+        decision.reports.extend(report_of_thaw(&status));
         decision.effects.push(Effect::WriteStatus(Box::new(status.clone())));
     }
     decision.effects.extend(let_go(observed, &status));
@@ -173,13 +184,43 @@ fn finished(
     observed: &Observed<'_>,
     mut status: ApplicationSnapshotStatus,
     now: Timestamp,
-) -> (ApplicationSnapshotStatus, Report) {
+) -> (ApplicationSnapshotStatus, Vec<Report>) {
+    say_thawed(observed, &mut status, now);
+    if owed(&status).is_none() {
+        let report = conclude(observed, &mut status, now);
+        return (status, vec![report]);
+    }
+    status.phase = Phase::ThawFailed;
+    let (gravity, reason, message) = verdict(&status);
+    let mut reports = vec![report(gravity, reason, "Cut", &message)];
+    reports.extend(report_of_thaw(&status));
+    (status, reports)
+}
+
+/// It is thawed: the verdict becomes the phase and the condition.
+fn conclude(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now: Timestamp) -> Report {
     status.complete_time = Some(moment(now));
-    let trouble = status.trouble.clone();
-    let why = trouble.as_ref().map(|trouble| trouble.message.as_str()).unwrap_or_default();
-    let report = match status.consistency {
-        Some(consistency) => {
+    let (gravity, reason, message) = verdict(status);
+    let kind = match status.consistency {
+        Some(_) => {
             status.phase = Phase::Complete;
+            condition::COMPLETE
+        }
+        None => {
+            status.phase = Phase::Failed;
+            condition::FAILED
+        }
+    };
+    say(observed, status, (kind, "True", reason, &message), now);
+    report(gravity, reason, "Cut", &message)
+}
+
+/// What became of the snapshot: for an Event and a condition.
+fn verdict(status: &ApplicationSnapshotStatus) -> (Gravity, &'static str, String) {
+    let trouble = status.trouble.as_ref();
+    let why = trouble.map(|trouble| trouble.message.as_str()).unwrap_or_default();
+    match status.consistency {
+        Some(consistency) => {
             let (reason, message) = match consistency {
                 Consistency::Application if status.hooks.is_empty() => {
                     (reason::NOT_IN_USE, "application-consistent: nothing used the claims".to_owned())
@@ -195,24 +236,21 @@ fn finished(
                 Consistency::Application => (reason::CUT, "application-consistent".to_owned()),
                 Consistency::Crash => (reason::CUT, format!("crash-consistent only: {why}")),
             };
-            say(observed, &mut status, (condition::COMPLETE, "True", reason, &message), now);
-            report(Gravity::Normal, reason, "Cut", &message)
+            (Gravity::Normal, reason, message)
         }
         None => {
-            status.phase = Phase::Failed;
-            let reason = trouble.as_ref().map_or(reason::FAILED, |trouble| known(&trouble.reason));
-            say(observed, &mut status, (condition::FAILED, "True", reason, why), now);
-            report(Gravity::Warning, reason, "Cut", why)
+            let reason = trouble.map_or(reason::FAILED, |trouble| known(&trouble.reason));
+            (Gravity::Warning, reason, why.to_owned())
         }
-    };
-    if conditions::find(&status.conditions, condition::FROZEN).is_some() {
-        say_not_frozen(observed, &mut status, reason::THAWED, now);
     }
-    say_thawed(observed, &mut status, now);
-    (status, report)
 }
 
-fn say_not_frozen(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, why: &'static str, now: Timestamp) {
+fn say_frozen(
+    observed: &Observed<'_>,
+    status: &mut ApplicationSnapshotStatus,
+    (truth, why): (&'static str, &'static str),
+    now: Timestamp,
+) {
     let said = conditions::find(&status.conditions, condition::FROZEN);
     let unused = said.filter(|frozen| frozen.reason == reason::NOT_IN_USE && status.trouble.is_none());
     let trouble = status.trouble.as_ref().map(|trouble| trouble.message.clone());
@@ -221,7 +259,21 @@ fn say_not_frozen(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatu
         Some(unused) => (reason::NOT_IN_USE, unused.message.clone()),
         None => (why, trouble.unwrap_or_default()),
     };
-    say(observed, status, (condition::FROZEN, "False", why, &message), now);
+    say(observed, status, (condition::FROZEN, truth, why, &message), now);
+}
+
+/// The first hook of which a PostAction failed.
+fn owed(status: &ApplicationSnapshotStatus) -> Option<&HookRecord> {
+    status.hooks.iter().find(|hook| hook.post_action_succeed == Some(false))
+}
+
+/// A PostAction that failed, or the thaw that came after that.
+fn report_of_thaw(status: &ApplicationSnapshotStatus) -> Option<Report> {
+    let thawed = conditions::find(&status.conditions, condition::THAWED)?;
+    Some(match thawed.reason == reason::POST_ACTION_FAILED {
+        true => report(Gravity::Warning, reason::POST_ACTION_FAILED, "Thaw", &thawed.message),
+        false => report(Gravity::Normal, reason::THAWED, "Thaw", "thawed, after a PostAction had failed"),
+    })
 }
 
 /// What is owed stays owed, however long that is: so it is said from the start who can end it.
@@ -239,13 +291,27 @@ fn say_thawing(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, 
 }
 
 fn say_thawed(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now: Timestamp) {
-    let owed = status.hooks.iter().find(|hook| hook.post_action_succeed == Some(false));
-    let owed = owed.map(|hook| {
-        format!("a PostAction of ExecutionHook `{0}` failed: see `kubectl describe executionhook {0}`", hook.name)
+    let message = owed(status).map(|hook| {
+        let hooks = observed.hook(&hook.name).and_then(|seen| seen.status.as_ref());
+        let hooks = hooks.and_then(|status| conditions::find(&status.conditions, condition::THAWED));
+        // A hook that is gone cannot repeat its message.
+        let said = conditions::find(&status.conditions, condition::THAWED);
+        let said = said.filter(|said| said.reason == reason::POST_ACTION_FAILED);
+        match (hooks, said) {
+            (Some(thawed), _) => format!("ExecutionHook `{}`: {}", hook.name, thawed.message),
+            (None, Some(said)) => said.message.clone(),
+            (None, None) => format!("a PostAction of ExecutionHook `{}` failed", hook.name),
+        }
     });
-    match (owed, status.hooks.is_empty()) {
+    let says_frozen = conditions::find(&status.conditions, condition::FROZEN).is_some();
+    if says_frozen && message.is_none() {
+        say_frozen(observed, status, ("False", reason::THAWED), now);
+    }
+    match (message, status.hooks.is_empty()) {
         (Some(message), _) => {
-            say(observed, status, (condition::THAWED, "False", reason::POST_ACTION_FAILED, &message), now);
+            for (kind, truth) in [(condition::FROZEN, "Unknown"), (condition::THAWED, "False")] {
+                say(observed, status, (kind, truth, reason::POST_ACTION_FAILED, &message), now);
+            }
         }
         (None, true) => say(observed, status, (condition::THAWED, "True", reason::NOTHING_TO_UNDO, ""), now),
         (None, false) => say(observed, status, (condition::THAWED, "True", reason::THAWED, ""), now),
@@ -269,6 +335,8 @@ fn known(reason: &str) -> &'static str {
         reason::CLAIM_NOT_FOUND,
         reason::SNAPSHOT_EXISTS,
         reason::TEMPLATE_NOT_FOUND,
+        reason::SNAPSHOT_CLASS_NOT_FOUND,
+        reason::INVALID,
         reason::HOOK_FAILED,
         // What made a crash of the one whose freeze it shares.
         reason::CONTAINER_RESTARTED,

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     Decision, Effect, Observed, cut, end,
     hooks::{self, Freeze},
-    is_deleted, made, sharing, trouble,
+    is_deleted, made, other_notifications, sharing, trouble,
 };
 
 /// For everything that is no action: a change of leader, writes that are tried again, clocks that differ.
@@ -60,6 +60,9 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
             }
             None => {
                 let hook = made::hook(object, &status, place);
+                if let Some(present) = &observed.present {
+                    other_notifications::record_present(object, &mut status, present);
+                }
                 // Not without a write: what was looked at may be an old version, and everything thawed since.
                 let effects = vec![Effect::WriteStatus(Box::new(status)), Effect::CreateHook(Box::new(hook))];
                 return Decision { effects, again: deadline, ..Decision::default() };

@@ -11,6 +11,7 @@ mod freeze;
 mod hooks;
 mod leaving;
 mod made;
+mod other_notifications;
 mod sharing;
 mod verdict;
 
@@ -20,7 +21,7 @@ use boathook_api::{
     ApplicationSnapshot, ExecutionHook, PodNotification,
     application_snapshot::{ApplicationSnapshotStatus, Consistency, Phase, Trouble},
     volume_snapshot::VolumeSnapshot,
-    words::THAW_FINALIZER,
+    words::{ABANDON_UNDO, THAW_FINALIZER},
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -29,8 +30,9 @@ use kube::ResourceExt;
 pub use accept::{Plan, PlannedHook, plan};
 pub use coverage::covers;
 pub use made::{hook, hook_name, intent_name, snapshot_name};
+pub use other_notifications::{Present, is_undecided, may_freeze, with_other};
 
-use crate::{Leadership, execution_hook::Refusal, maker};
+use crate::{Leadership, execution_hook::Refusal, maker, succeeded};
 
 /// What one look found.
 #[derive(Clone, Debug)]
@@ -51,6 +53,8 @@ pub struct Observed<'a> {
     /// Other ones. While it is Pending: those under way with a claim of its own; then: the one whose freeze it shares, or
     /// those that share its own. Looked at after the snapshots.
     pub others: Vec<ApplicationSnapshot>,
+    /// Only while it freezes and none of its own hooks is there.
+    pub present: Option<Present>,
     /// Only when every snapshot has been cut: what else decides how good it is. Looked at after the snapshots.
     pub at_the_cut: Option<AtTheCut>,
 }
@@ -62,6 +66,8 @@ pub struct Surroundings {
     pub claims: Vec<Claim>,
     /// The templates that its hooks name and that are not there.
     pub missing_templates: Vec<String>,
+    /// Why the storage could not cut: the snapshot class does not exist.
+    pub missing_class: Option<String>,
     /// Another snapshot that is under way, or came first, and shares a claim with this one.
     pub before: Option<String>,
 }
@@ -103,6 +109,8 @@ pub struct SeenSnapshot {
     pub cut: bool,
     /// What the storage says of it, if that is final.
     pub error: Option<String>,
+    /// What its own status says: it may be transient, so it ends nothing, but a message quotes it.
+    pub last_error: Option<String>,
     /// What is written on it of its consistency.
     pub consistency: Option<String>,
 }
@@ -110,7 +118,7 @@ pub struct SeenSnapshot {
 /// How things are after every snapshot has been seen cut.
 #[derive(Clone, Debug, Default)]
 pub struct AtTheCut {
-    /// The PodNotifications of the hooks, and those with an undo in the same pods, whoever made them.
+    /// The PodNotifications of the hooks, and every other one in the same pods.
     pub notifications: Vec<PodNotification>,
     /// There are more of them than were looked at.
     pub and_more: bool,
@@ -163,17 +171,35 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> Decision {
         return Decision::default();
     }
     let status = observed.object.status.clone().unwrap_or_default();
-    match status.phase {
+    let mut decision = match status.phase {
         Phase::Pending => accept::decide(observed, status, now),
         Phase::Freezing => freeze::decide(observed, status, now),
         Phase::Cutting => cut::decide(observed, status, now),
         Phase::Thawing => end::thaw(observed, status, now),
-        Phase::Complete | Phase::Failed => end::tidy(observed, status, now),
+        Phase::ThawFailed | Phase::Complete | Phase::Failed => end::tidy(observed, status, now),
+    };
+    for effect in &mut decision.effects {
+        if let Effect::WriteStatus(status) = effect {
+            let word = succeeded::of_application_snapshot(&observed.object.spec, status);
+            succeeded::set(&mut status.conditions, word, observed.object.metadata.generation, now);
+        }
     }
+    decision
 }
 
 fn has_finalizer(object: &ApplicationSnapshot) -> bool {
     object.finalizers().iter().any(|finalizer| finalizer == THAW_FINALIZER)
+}
+
+/// Whether its finalizer keeps its hooks from being forgotten: they may have frozen something, and are not known to have
+/// thawed it; and no user gave that up.
+pub fn needs_finalizer(object: &ApplicationSnapshot) -> bool {
+    let is_under_way = |status: &ApplicationSnapshotStatus| match status.phase {
+        Phase::Freezing | Phase::Cutting | Phase::Thawing => !status.hooks.is_empty(),
+        Phase::Pending | Phase::ThawFailed | Phase::Complete | Phase::Failed => false,
+    };
+    let is_abandoned = object.annotations().get(ABANDON_UNDO).is_some_and(|value| value == "true");
+    object.status.as_ref().is_some_and(is_under_way) && !is_abandoned
 }
 
 fn is_deleted(object: &ApplicationSnapshot) -> bool {

@@ -121,7 +121,7 @@ fn holds(other: &ApplicationSnapshot) -> bool {
 fn is_thawing(other: &ApplicationSnapshot) -> bool {
     match other.status.as_ref().map(|status| status.phase).unwrap_or_default() {
         Phase::Pending | Phase::Freezing | Phase::Cutting => false,
-        Phase::Thawing | Phase::Complete | Phase::Failed => true,
+        Phase::Thawing | Phase::ThawFailed | Phase::Complete | Phase::Failed => true,
     }
 }
 

@@ -4,7 +4,7 @@
 //! so only by that process. It counts from the acceptance, which is before any executor's own count began.
 
 use boathook_api::{
-    ExecutionHook, PodNotification,
+    Action, ExecutionHook, PodNotification,
     application_snapshot::{ApplicationSnapshotStatus, Trouble},
     pod_notification::Executor,
     words::{condition, reason},
@@ -12,11 +12,10 @@ use boathook_api::{
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
-use super::{AtTheCut, Observed, coverage, hooks, sharing, trouble};
+use super::{AtTheCut, Observed, coverage, hooks, other_notifications, sharing, trouble};
 use crate::{
     conditions,
     execution_hook::{self, Target},
-    maker,
 };
 
 const ANOTHER_BEGAN: &str = "another controller began the freeze: this one cannot know whether its time was over";
@@ -48,13 +47,12 @@ pub(super) fn verdict(
         for pod in hook.status.iter().flat_map(execution_hook::pinned_pods) {
             let child =
                 still_held(&pod, observed.identity, execution_hook::child_of(hook, &pod, &at_the_cut.notifications))?;
-            let own = |one: &PodNotification| {
-                observed.own_hooks().any(|hook| maker::is_made_for(one, hook.metadata.uid.as_ref()))
-            };
+            let own = |one: &PodNotification| observed.own_hooks().any(|hook| execution_hook::is_child_of(hook, one));
             undisturbed(&pod, child, at_the_cut.notifications.iter().filter(|one| !own(one)), now)?;
         }
         same_containers(hook, at_the_cut)?;
     }
+    other_notifications::none_is_gone(observed, status, at_the_cut)?;
     no_new_pod(status, at_the_cut)?;
     coverage::vouched(observed, status, at_the_cut)
 }
@@ -115,20 +113,43 @@ fn undisturbed<'a>(
         let Some(status) = &other.status else { return false };
         let here = status.pod_uid.as_deref() == Some(&pod.pod_uid);
         let shares = status.containers.iter().any(|record| pod.containers.contains(&record.name));
-        here && shares && execution_hook::is_undone_since(other, since, now)
+        let disturbs = execution_hook::is_undone_since(other, since, now) || may_have_thawed(other, child, since);
+        here && shares && disturbs
     };
     match others.find(thaws) {
         None => Ok(()),
         Some(other) => {
+            let done = if may_have_thawed(other, child, since) { "ran" } else { "was undone" };
             let message = format!(
-                "PodNotification `{}` was undone in pod `{}` while this snapshot relied on what is frozen there: let one \
-                 wait for the other",
+                "PodNotification `{}` {done} in pod `{}` while this snapshot relied on what is frozen there: let one wait \
+                 for the other",
                 other.name_any(),
                 pod.pod_name
             );
             Err(trouble(reason::THAWED_BY_ANOTHER, message))
         }
     }
+}
+
+/// Whether its handler ran since, and may have thawed what `child` froze. A handler with an undo freezes, unless it runs
+/// what takes `child` back; of a handler without one, what it does is not known.
+fn may_have_thawed(other: &PodNotification, child: &PodNotification, since: Timestamp) -> bool {
+    let may_thaw = other.spec.undo.is_none() || runs_undo_of(other, child);
+    may_thaw && execution_hook::has_run_since(other, since)
+}
+
+/// Whether its handler is the notifier or the action that takes `child` back.
+fn runs_undo_of(other: &PodNotification, child: &PodNotification) -> bool {
+    let undo = child.spec.undo.as_ref();
+    let notifier =
+        undo.and_then(|undo| undo.notifier.as_ref()).is_some_and(|own| other.spec.notifier.as_ref() == Some(own));
+    let records = child.status.iter().flat_map(|status| &status.containers);
+    let armed = records.filter_map(|record| record.undo.as_ref()?.action.as_ref());
+    let mut actions = armed.chain(undo.and_then(|undo| undo.action.as_ref()));
+    let same = |one: &Action, action: &Action| {
+        *one == Action { timeout_seconds: one.timeout_seconds, output: one.output, ..action.clone() }
+    };
+    notifier || other.spec.action.as_ref().is_some_and(|own| actions.any(|action| same(action, own)))
 }
 
 /// The time of what a controller froze ends by that controller's clock, and a session that it holds ends with it. An

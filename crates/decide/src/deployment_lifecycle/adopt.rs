@@ -4,19 +4,20 @@
 //! and a rollout that is under way goes on, because what grows is marked done and what shrinks draining.
 
 use boathook_api::{
-    deployment_lifecycle::{RecordedHooks, Rollout, RolloutPhase},
-    words::reason,
+    deployment_lifecycle::{RecordedHooks, RolloutPhase},
+    words::{condition, reason},
 };
 
 use super::{
     Decision, Deployment, Effect, Look,
     gate::{DrainFor, Mark},
+    phases::is_same,
 };
-use crate::moment::moment;
+use crate::{conditions, moment::moment};
 
 impl Look<'_> {
-    pub(super) fn adopt(mut self, deployment: &Deployment) -> Decision {
-        self.set_accepted(None);
+    pub(super) fn adopt(mut self, deployment: &Deployment, refusal: Option<(&'static str, &str)>) -> Decision {
+        self.set_accepted(refusal);
         let target = self.target(deployment).filter(|_| self.is_settled(deployment));
         let Some((target, revision)) = target.and_then(|target| Some((target, target.revision.clone()?))) else {
             // The Deployment controller has not seen its template yet.
@@ -30,26 +31,36 @@ impl Look<'_> {
             let drain = || DrainFor::ReplicaSet { revision: revision.clone(), pod_template_hash };
             self.mark(other, other.has_pods().then(|| Mark::Draining(drain())));
         }
+        // One is recorded already if the Deployment changed before it could be annotated.
+        if !self.status.rollout.as_ref().is_some_and(|rollout| is_same(rollout, deployment, Some(target))) {
+            self.archive();
+            let mut rollout = self.rollout(deployment, Some(target));
+            (rollout.hooks, rollout.request) = (RecordedHooks::default(), None);
+            rollout.phase = RolloutPhase::Complete;
+            rollout.complete_time = Some(moment(self.now));
+            self.status.rollout = Some(rollout);
+        }
+        self.set_under_way(reason::ADOPTING, "the Deployment is not annotated yet: a new version would not be held");
+        // Recorded first: from the annotation on, a mark counts only with its record.
+        self.write_status();
         self.decision
             .effects
             .push(Effect::AnnotateDeployment { managed: true, resource_version: deployment.resource_version.clone() });
-        self.status.rollout = Some(Rollout {
-            target: deployment.template.clone(),
-            revision: Some(revision),
-            replica_set: Some(target.name.clone()),
-            phase: RolloutPhase::Complete,
-            start_time: moment(self.now),
-            complete_time: Some(moment(self.now)),
-            hooks: RecordedHooks::default(),
-            stages: vec![],
-            resumed: false,
-            request: None,
-        });
-        let message = "looked after from now on: hooks run at the next rollout";
-        self.set_complete(reason::ADOPTED, message);
-        self.report(reason::ADOPTED, "Adopt", message.to_owned());
-        self.write_status();
         self.decision
+    }
+
+    /// Completes the adoption of a Deployment that carries the annotation now. `Complete` is true only from here on,
+    /// because users wait for it before they roll out, and the gate holds nothing before the annotation.
+    pub(super) fn finish_adoption(&mut self, refusal: Option<(&'static str, &str)>) {
+        let complete = conditions::find(&self.status.conditions, condition::COMPLETE);
+        if complete.is_some_and(|complete| complete.reason == reason::ADOPTING) {
+            let message = match refusal {
+                None => "looked after from now on: hooks run at the next rollout".to_owned(),
+                Some((_, why)) => format!("looked after from now on: the next version is held, because {why}"),
+            };
+            self.set_complete(reason::ADOPTED, &message);
+            self.report(reason::ADOPTED, "Adopt", message);
+        }
     }
 
     /// Whoever began to adopt it was stopped by a new template: what was marked by then does not hold that one up.

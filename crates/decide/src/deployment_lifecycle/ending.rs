@@ -1,7 +1,7 @@
 //! How a rollout ends: complete, or aborted. What is left then is tidied up.
 
 use boathook_api::{
-    deployment_lifecycle::{RolloutPhase, Stage, StageRecord},
+    deployment_lifecycle::{RolloutPhase, Stage, StageRecord, StageState},
     words::{ABORT_PREFIX, condition, reason},
 };
 
@@ -10,7 +10,7 @@ use super::{
     failing::failed_stage,
     gate::Mark,
     hook_pod,
-    phases::{Standing, is_complete, is_same, standing},
+    phases::{Standing, is_complete, standing},
 };
 use crate::moment::moment;
 
@@ -22,8 +22,10 @@ impl Look<'_> {
         let Some((target, revision)) = target.and_then(|target| Some((target, target.revision.clone()?))) else {
             return;
         };
-        self.mark(target, Some(Mark::Done { revision: revision.clone() }));
         self.finish(deployment, target, &revision);
+        // Recorded first: a mark counts only with its record.
+        self.write_status();
+        self.mark(target, Some(Mark::Done { revision }));
         self.clear(target);
         self.tidy();
     }
@@ -36,8 +38,7 @@ impl Look<'_> {
             rollout.revision = Some(revision.to_owned());
             rollout.replica_set = Some(target.name.clone());
         }
-        let ran = self.status.rollout.as_ref().is_some_and(|rollout| !rollout.stages.is_empty());
-        let hooks = if ran { ", with its hooks" } else { "" };
+        let hooks = self.status.rollout.as_ref().map(|rollout| how_hooks_went(&rollout.stages)).unwrap_or_default();
         let message = format!("revision {revision} is rolled out{hooks}");
         self.set_complete(reason::COMPLETE, &message);
         self.report(reason::COMPLETE, "Complete", message.clone());
@@ -49,24 +50,11 @@ impl Look<'_> {
         let Some((target, revision)) = target.and_then(|target| Some((target, target.revision.clone()?))) else {
             return;
         };
-        let known = self.status.rollout.as_ref().filter(|rollout| is_same(rollout, deployment, Some(target)));
-        match known.map(|rollout| rollout.phase) {
-            Some(RolloutPhase::Complete) => {
-                let message = format!("revision {revision} is rolled out");
-                if deployment.ours.as_ref().is_none_or(|ours| ours.reason != reason::COMPLETE) {
-                    self.say(deployment, reason::COMPLETE, &message);
-                }
-            }
-            // Whoever opened the gate for good was stopped before it was written down.
-            Some(_) => self.finish(deployment, target, &revision),
-            None => {
-                self.archive();
-                let mut rollout = self.rollout(deployment, Some(target));
-                rollout.hooks = Default::default();
-                self.status.rollout = Some(rollout);
-                self.finish(deployment, target, &revision);
-            }
+        if deployment.ours.as_ref().is_none_or(|ours| ours.reason != reason::COMPLETE) {
+            self.say(deployment, reason::COMPLETE, &format!("revision {revision} is rolled out"));
         }
+        // The controller may have stopped between the record and the mark.
+        self.mark(target, Some(Mark::Done { revision }));
         self.end_hooks(None);
         self.drain(deployment, Some(target));
         self.clear(target);
@@ -86,7 +74,8 @@ impl Look<'_> {
         // After post the Deployment controller is content, and so it is with no replicas; and without a deadline it takes
         // back whatever is said of one.
         let never = deployment.progress_deadline_seconds == NO_DEADLINE;
-        let served = stage == Stage::Post && standing(self.target(deployment)) != Standing::Held;
+        let served =
+            stage == Stage::Post && standing(self.target(deployment), self.status.rollout.as_ref()) != Standing::Held;
         if served || deployment.replicas == 0 || never || is_complete(deployment) {
             return;
         }
@@ -118,5 +107,22 @@ impl Look<'_> {
                 self.delete(pod);
             }
         }
+    }
+}
+
+/// How the message of a complete rollout ends: with the stages that did not succeed, if there are any.
+fn how_hooks_went(stages: &[StageRecord]) -> String {
+    let exceptions: Vec<_> = stages
+        .iter()
+        .filter_map(|record| match record.state {
+            StageState::Ignored | StageState::Failed => Some(format!("{} failed and was ignored", record.stage)),
+            StageState::Skipped => Some(format!("{} was skipped", record.stage)),
+            StageState::Running | StageState::Succeeded | StageState::Superseded => None,
+        })
+        .collect();
+    match (stages.is_empty(), exceptions.is_empty()) {
+        (true, _) => String::new(),
+        (false, true) => ", with its hooks".to_owned(),
+        (false, false) => format!(", but {}", exceptions.join(" and ")),
     }
 }

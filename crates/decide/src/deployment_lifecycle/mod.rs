@@ -1,8 +1,8 @@
 //! DeploymentLifecycle: a rollout is held at its stages, and let on when their hooks have passed.
 //!
-//! What may happen to a ReplicaSet stands on the ReplicaSet itself (see [`gate`]), how far the rollout is in the status;
-//! each is written before what follows from it. So after a crash the labels and the status say where to go on: a target
-//! that is done is idle, one that is open is rolling, and everything else is as recorded, if it is the same rollout.
+//! What may happen to a ReplicaSet stands on the ReplicaSet itself (see [`gate`]), how far the rollout is in the status.
+//! The status is written first, and a label that it does not confirm (see [`record`]) is taken away. So after a crash the
+//! status says where to go on, if it is about the same rollout.
 
 mod adopt;
 mod drain;
@@ -13,6 +13,7 @@ mod hook_pod;
 mod nudge;
 mod phases;
 mod quantity;
+pub mod record;
 mod refused_pod;
 mod remove;
 mod requests;
@@ -31,7 +32,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
-use crate::{Leadership, Report};
+use crate::{Leadership, Report, succeeded};
 pub use hook_pod::{DEFAULT_CONTAINER, Making, build as hook_pod, is_ours, label_of};
 pub use stage::time_is_over;
 pub use surroundings::{Deployment, DeploymentCondition, End, HookPod, ReplicaSet, Strategy};
@@ -153,12 +154,14 @@ fn look(observed: &Observed<'_>, now: Timestamp) -> Decision {
         look.again(now + GATE_COMES);
     }
     match (look.refusal(deployment), &deployment.lifecycle) {
+        // The next version is held rather than rolled out without the hooks that its author wanted.
+        (Some((reason::STRATEGY, message)), None) => look.adopt(deployment, Some((reason::STRATEGY, &message))),
         (Some((reason, message)), None) => look.refused(reason, &message),
         (Some((reason, message)), Some(_)) => {
             look.set_accepted(Some((reason, &message)));
             look.roll_out(deployment, Some((reason, &message)))
         }
-        (None, None) => look.adopt(deployment),
+        (None, None) => look.adopt(deployment, None),
         (None, Some(_)) => {
             look.set_accepted(None);
             look.roll_out(deployment, None)
@@ -221,6 +224,9 @@ impl<'a> Look<'a> {
                            lets in what is held, so undo that before";
             return Some((reason::REFUSED, message.to_owned()));
         }
+        if let Err(wrong) = object.spec.validate() {
+            return Some((reason::INVALID, wrong));
+        }
         strategy_mistake(&object.spec, deployment.strategy).map(|message| (reason::STRATEGY, message))
     }
 
@@ -261,6 +267,8 @@ impl<'a> Look<'a> {
         // What is said holds for the hooks as they are written now, also if they count from the next rollout on only: whoever
         // waits for it asks for that.
         let generation = self.observed.object.metadata.generation;
+        let word = succeeded::of_deployment_lifecycle(&self.status.conditions);
+        succeeded::set(&mut self.status.conditions, word, generation, self.now);
         self.status.conditions.iter_mut().for_each(|one| one.observed_generation = generation);
         let stored = self.observed.object.status.as_ref();
         let written = self.decision.effects.iter().rev().find_map(|effect| match effect {

@@ -1,4 +1,4 @@
-//! A rollout from where it stands: by the label of its target, then by what is recorded.
+//! A rollout from where it stands: by what is recorded, and by the label of its target as far as the record confirms it.
 
 use boathook_api::{
     deployment_lifecycle::{Rollout, RolloutPhase, Stage},
@@ -6,7 +6,11 @@ use boathook_api::{
 };
 
 use super::{
-    Decision, Deployment, Effect, End, HookPod, Look, ReplicaSet, Strategy, gate::Mark, hook_pod, stage::Step,
+    Decision, Deployment, Effect, End, HookPod, Look, ReplicaSet, Strategy,
+    gate::Mark,
+    hook_pod,
+    record::{self, Record},
+    stage::Step,
 };
 
 /// What the label of the target says for the revision that it has.
@@ -17,13 +21,18 @@ pub(super) enum Standing {
     Done,
 }
 
-pub(super) fn standing(target: Option<&ReplicaSet>) -> Standing {
+/// `recorded`: the record of this very rollout. A mark that the record does not confirm does not count.
+pub(super) fn standing(target: Option<&ReplicaSet>, recorded: Option<&Rollout>) -> Standing {
     let mark = target.and_then(|target| target.gate.as_deref()).and_then(|gate| gate.parse::<Mark>().ok());
     let revision = target.and_then(|target| target.revision.as_deref());
-    match mark {
-        Some(Mark::Open { revision: open }) if revision == Some(&open) => Standing::Open,
-        Some(Mark::Done { revision: done }) if revision == Some(&done) => Standing::Done,
-        Some(Mark::Open { .. } | Mark::Done { .. } | Mark::Draining(_)) | None => Standing::Held,
+    let marked = match &mark {
+        Some(Mark::Open { revision: marked } | Mark::Done { revision: marked }) => revision == Some(marked),
+        Some(Mark::Draining(_)) | None => false,
+    };
+    match recorded.map(record::of) {
+        Some(Record::Complete) if marked => Standing::Done,
+        Some(Record::LetIn) if marked => Standing::Open,
+        Some(Record::Complete | Record::LetIn | Record::Draining | Record::Held) | None => Standing::Held,
     }
 }
 
@@ -38,14 +47,21 @@ impl Look<'_> {
             self.carry_out_request(deployment);
         }
         let phase = phase.and_then(|_| self.phase());
-        match standing(target) {
-            Standing::Held => {}
-            Standing::Open if phase.is_some() => self.note_passed(deployment, &[Stage::Pre, Stage::Mid]),
-            Standing::Done if phase.is_some() => self.note_passed(deployment, &Stage::ALL),
-            Standing::Open | Standing::Done => {}
+        let recorded = self.status.rollout.as_ref().filter(|_| phase.is_some());
+        let standing = standing(target, recorded);
+        if let (Standing::Held, Some(target)) = (standing, target) {
+            self.revoke_unrecorded(target);
         }
-        match (standing(target), phase) {
-            (Standing::Done, _) => self.idle(deployment, target),
+        match standing {
+            Standing::Held => {}
+            Standing::Open => self.note_passed(deployment, &[Stage::Pre, Stage::Mid]),
+            Standing::Done => self.note_passed(deployment, &Stage::ALL),
+        }
+        match (standing, phase) {
+            (Standing::Done, _) => {
+                self.finish_adoption(refusal);
+                self.idle(deployment, target);
+            }
             (Standing::Held, None | Some(RolloutPhase::Complete)) => return self.start(deployment, refusal),
             (Standing::Open | Standing::Held, Some(RolloutPhase::Aborted)) => self.aborted(deployment),
             (Standing::Held, Some(RolloutPhase::Pre)) => self.pre(deployment, target),
@@ -56,13 +72,8 @@ impl Look<'_> {
             (Standing::Open, Some(RolloutPhase::Pre | RolloutPhase::Mid | RolloutPhase::Rolling)) => {
                 self.rolling(deployment, target);
             }
-            (Standing::Open, None | Some(RolloutPhase::Complete)) => match refusal {
-                Some((reason, message)) => self.wait(deployment, reason, &format!("post is not begun: {message}")),
-                None => {
-                    // What was recorded of it is lost.
-                    self.go_on_with_post(deployment, target);
-                }
-            },
+            // Neither is open: `standing` asks the record.
+            (Standing::Open, None | Some(RolloutPhase::Complete)) => {}
         }
         if phase.is_some() && self.phase() != Some(RolloutPhase::Aborted) {
             self.take_back_the_abort(deployment);
@@ -71,6 +82,15 @@ impl Look<'_> {
         self.annotate_all();
         self.write_status();
         self.decision
+    }
+
+    /// Takes away a mark by which the gate would let a target in that no record opened. A restored or forged label is
+    /// such a mark.
+    fn revoke_unrecorded(&mut self, target: &ReplicaSet) {
+        let opened = self.phase().is_some_and(|phase| matches!(phase, RolloutPhase::Rolling | RolloutPhase::Post));
+        if target.gate.is_some() && !opened {
+            self.mark(target, None);
+        }
     }
 
     /// The pod of a Recreate's pre was made before there was a ReplicaSet to own it. It goes with that, though it failed;
@@ -177,11 +197,13 @@ impl Look<'_> {
         let Some((target, revision)) = target.and_then(|target| Some((target, target.revision.clone()?))) else {
             return self.nudge_if_idle(deployment, target);
         };
-        self.mark(target, Some(Mark::Open { revision }));
-        self.drain(deployment, Some(target));
         self.go_to(RolloutPhase::Rolling);
         let message = "the new version is let in";
         self.set_under_way(reason::ROLLING, message);
+        // Recorded first: a mark counts only with its record.
+        self.write_status();
+        self.mark(target, Some(Mark::Open { revision }));
+        self.drain(deployment, Some(target));
         self.say(deployment, reason::ROLLING, message);
         self.nudge_if_idle(deployment, Some(target));
     }

@@ -69,7 +69,9 @@ impl Look<'_> {
 
     /// It goes on with this stage; or with an earlier one, if it was aborted for a hook whose stage it had not reached.
     fn go_back_to(&mut self, deployment: &Deployment, stage: Stage) {
-        let is_held = standing(self.target(deployment)) == Standing::Held;
+        // As recorded before the request changed the stage.
+        let recorded = self.observed.object.status.as_ref().and_then(|status| status.rollout.as_ref());
+        let is_held = standing(self.target(deployment), recorded) == Standing::Held;
         let earlier = Stage::ALL.into_iter().find(|stage| self.has_yet_to_pass(*stage));
         let stage = earlier.map_or(stage, |earlier| earlier.min(stage));
         let Some(rollout) = &mut self.status.rollout else { return };

@@ -51,6 +51,7 @@ impl Look<'_> {
         let name = self.observed.object.metadata.name.clone().unwrap_or_default();
         let message = format!("there is no Deployment `{name}` in this namespace: it is waited for");
         self.set_accepted(Some((reason::DEPLOYMENT_NOT_FOUND, &message)));
+        self.set_under_way(reason::DEPLOYMENT_NOT_FOUND, &message);
         self.write_status();
         self.decision
     }

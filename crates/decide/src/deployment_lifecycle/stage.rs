@@ -47,7 +47,8 @@ impl Look<'_> {
                     true => Step::Passed,
                     false => Step::Waits,
                 },
-                StageState::Failed => Step::Aborted,
+                // Superseded stages are in the history only.
+                StageState::Failed | StageState::Superseded => Step::Aborted,
                 StageState::Running => self.follow(deployment, target, &hook, record),
             },
         }

@@ -1,9 +1,7 @@
 //! A template that is not rolled out yet: marks of the one before are revoked, its hook ends, then pre is recorded.
 
 use boathook_api::{
-    deployment_lifecycle::{
-        PastRollout, RecordedHooks, Rollout, RolloutOutcome, RolloutPhase, Stage, StageRecord, StageState,
-    },
+    deployment_lifecycle::{PastRollout, RecordedHooks, Rollout, RolloutOutcome, RolloutPhase, Stage, StageState},
     words::{ROLLOUT_REQUEST, reason},
 };
 use jiff::SignedDuration;
@@ -91,7 +89,6 @@ impl Look<'_> {
 
     fn cancel(&mut self, deployment: &Deployment, target: &ReplicaSet) {
         let Some(revision) = target.revision.clone() else { return };
-        self.mark(target, Some(Mark::Done { revision }));
         self.archive();
         let mut rollout = self.rollout(deployment, Some(target));
         rollout.hooks = RecordedHooks::default();
@@ -101,6 +98,9 @@ impl Look<'_> {
         let message = "the template is the one again that runs everywhere: no hooks";
         self.set_complete(reason::CANCELLED, message);
         self.report(reason::CANCELLED, "Cancel", message.to_owned());
+        // Recorded first: a mark counts only with its record.
+        self.write_status();
+        self.mark(target, Some(Mark::Done { revision }));
         self.say(deployment, reason::COMPLETE, message);
     }
 
@@ -109,29 +109,24 @@ impl Look<'_> {
         let past = self.status.history.iter().map(|past| &past.rollout);
         let mut all = self.status.rollout.iter().chain(past);
         let last = all.find(|rollout| rollout.target == deployment.template);
-        let has_passed = |record: &StageRecord| match record.state {
-            StageState::Succeeded | StageState::Ignored | StageState::Skipped => true,
-            StageState::Running | StageState::Failed => false,
-        };
         last.is_none_or(|rollout| {
-            rollout.phase == RolloutPhase::Complete || rollout.stage(Stage::Post).is_some_and(has_passed)
+            let post = rollout.stage(Stage::Post);
+            rollout.phase == RolloutPhase::Complete || post.is_some_and(|record| record.state.has_passed())
         })
     }
 
     /// It was let in before, and its rollout was not over when another template came: what is left of it is post.
     fn resume(&mut self, deployment: &Deployment, target: &ReplicaSet) {
         let Some(revision) = target.revision.clone() else { return };
-        self.mark(target, Some(Mark::Open { revision }));
-        self.go_on_with_post(deployment, Some(target));
-    }
-
-    /// Of a version that is let in, and of whose rollout nothing is recorded.
-    pub(super) fn go_on_with_post(&mut self, deployment: &Deployment, target: Option<&ReplicaSet>) {
         self.archive();
-        let mut rollout = self.rollout(deployment, target);
+        let mut rollout = self.rollout(deployment, Some(target));
         (rollout.hooks.pre, rollout.hooks.mid, rollout.resumed) = (None, None, true);
+        rollout.phase = RolloutPhase::Rolling;
         self.status.rollout = Some(rollout);
-        self.rolling(deployment, target);
+        // Recorded first: a mark counts only with its record.
+        self.write_status();
+        self.mark(target, Some(Mark::Open { revision }));
+        self.rolling(deployment, Some(target));
     }
 
     fn record(&mut self, deployment: &Deployment, target: Option<&ReplicaSet>) {
@@ -171,6 +166,9 @@ impl Look<'_> {
             RolloutPhase::Aborted => RolloutOutcome::Aborted,
             RolloutPhase::Pre | RolloutPhase::Mid | RolloutPhase::Rolling | RolloutPhase::Post => {
                 rollout.complete_time = Some(moment(self.now));
+                for record in rollout.stages.iter_mut().filter(|record| record.state == StageState::Running) {
+                    (record.state, record.complete_time) = (StageState::Superseded, Some(moment(self.now)));
+                }
                 let revision = rollout.revision.as_deref().unwrap_or("(not made yet)");
                 let note = format!("revision {revision} was superseded by a newer template");
                 self.report(reason::SUPERSEDED, "Supersede", note);

@@ -64,6 +64,7 @@ pub fn plan(spec: &ExecutionHookSpec, surroundings: &Surroundings) -> Result<(Re
     if spec.thaw_requested {
         return Err(Refusal::new(reason::THAW_REQUESTED, "the thaw was asked for before anything was frozen"));
     }
+    spec.validate().map_err(|wrong| Refusal::new(reason::INVALID, wrong))?;
     let recorded = recorded(spec, surroundings.template.as_ref())?;
     if !surroundings.author_checked {
         let written = match &spec.execution_hook_template_name {

@@ -14,7 +14,7 @@ mod targets;
 
 use boathook_api::{
     ExecutionHook, PodNotification,
-    execution_hook::ExecutionHookStatus,
+    execution_hook::{ExecutionHookStatus, RecordedHook},
     execution_hook_template::ExecutionHookTemplate,
     words::{ABANDON_UNDO, THAW_FINALIZER, condition, reason},
 };
@@ -26,7 +26,7 @@ pub use accept::plan;
 pub use child::name as child_name;
 pub use targets::{Pod, Refusal, Selection, Target, recorded, selection, targets};
 
-use crate::Leadership;
+use crate::{Leadership, maker, succeeded};
 
 /// What one look found.
 #[derive(Clone, Debug)]
@@ -76,6 +76,8 @@ pub struct TakeBack {
     pub undo_now: Option<String>,
     /// A person gives it up.
     pub abandon: bool,
+    /// Who gives it up, if that is known.
+    pub abandoned_by: Option<String>,
 }
 
 pub type Decision = crate::Decision<Effect>;
@@ -87,10 +89,17 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> Decision {
         return Decision::default();
     }
     let status = observed.object.status.clone().unwrap_or_default();
-    match is_accepted(observed.object) {
+    let mut decision = match is_accepted(observed.object) {
         false => accept::decide(observed, status, now),
         true => progress::decide(observed, status, now),
+    };
+    for effect in &mut decision.effects {
+        if let Effect::WriteStatus(status) = effect {
+            let word = succeeded::of_execution_hook(status);
+            succeeded::set(&mut status.conditions, word, observed.object.metadata.generation, now);
+        }
     }
+    decision
 }
 
 /// Whether it has been looked at: what it is about is pinned, or it was refused.
@@ -127,6 +136,15 @@ fn is_abandoned(object: &ExecutionHook) -> bool {
     object.annotations().get(ABANDON_UNDO).is_some_and(|value| value == "true")
 }
 
+/// Whether its finalizer keeps a PostAction from being lost: the hook is accepted, may have frozen something that is not
+/// thawed, and no user gave the thaw up.
+pub fn needs_finalizer(object: &ExecutionHook) -> bool {
+    let Some(status) = object.status.as_ref().filter(|_| is_accepted(object)) else { return false };
+    let owes = |hook: &RecordedHook| hook.post_action.is_some() || hook.pre_action.holds();
+    let is_over = status.post_action_succeed == Some(true) || saying::is_given_up(status);
+    status.recorded.as_ref().is_some_and(owes) && !is_over && !is_abandoned(object)
+}
+
 /// Whether nothing is to be done about it any more. `children` are those that are known of: the request to make one can
 /// arrive when everything is over.
 pub fn is_settled(object: &ExecutionHook, mut children: impl Iterator<Item = PodNotification>) -> bool {
@@ -152,6 +170,19 @@ pub fn is_held(child: &PodNotification) -> Result<(), String> {
 /// Whether what a PodNotification did was taken back after this moment of its executor's clock, or may be by now.
 pub fn is_undone_since(child: &PodNotification, since: Timestamp, now: Timestamp) -> bool {
     observed_children::is_undone_since(child, since, now)
+}
+
+/// Whether the handler of a PodNotification ran, or may have, after this moment of its executor's clock.
+pub fn has_run_since(notification: &PodNotification, since: Timestamp) -> bool {
+    observed_children::has_run_since(notification, since)
+}
+
+/// Whether a PodNotification has the name and the owner of one that this hook makes. The name too, because every user who
+/// may create a PodNotification can write an owner reference.
+pub fn is_child_of(hook: &ExecutionHook, notification: &PodNotification) -> bool {
+    let named = |pod_uid: &String| notification.metadata.name.as_ref() == Some(&child_name(hook, pod_uid));
+    notification.spec.pod_uid.as_ref().is_some_and(named)
+        && maker::is_made_for(notification, hook.metadata.uid.as_ref())
 }
 
 /// Whether its PodNotifications are to be carried out: it is accepted, and nothing has been asked for that takes it back.

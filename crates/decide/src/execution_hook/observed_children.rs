@@ -120,6 +120,12 @@ pub(super) fn is_undone_since(child: &PodNotification, since: Timestamp, now: Ti
     }
 }
 
+/// Whether its handler was claimed, and had not ended before this moment of its executor's clock.
+pub(super) fn has_run_since(child: &PodNotification, since: Timestamp) -> bool {
+    let ended = status(child).and_then(|status| status.complete_time.as_ref());
+    claimed(child).is_some() && ended.is_none_or(|ended| since <= ended.0)
+}
+
 /// A session that was to be held is not any more, though nobody had asked for its release.
 pub(super) fn session_lost(child: &PodNotification) -> Option<String> {
     let held = find(child, condition::HELD)?;

@@ -3,7 +3,7 @@
 use boathook_api::{
     PodNotification,
     execution_hook::{ExecutionHookStatus, RecordedHook},
-    words::{ABANDON_UNDO, UNDO_NOW, condition, reason},
+    words::{ABANDON_UNDO, ABANDONED_BY, UNDO_NOW, condition, reason},
 };
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
@@ -12,7 +12,7 @@ use super::{
     Decision, Effect, Observed, TakeBack, Target, child, has_finalizer, is_abandoned, is_deleted,
     observed_children::{self as seen, Post, Pre},
     pinned_pods,
-    saying::{is_news, next_status, reports},
+    saying::{is_last_word, is_news, next_status, reports},
 };
 use crate::conditions;
 
@@ -53,7 +53,7 @@ pub(super) fn decide(observed: &Observed<'_>, status: ExecutionHookStatus, now: 
     let missing = parts.iter().filter(|(_, child)| child.is_none() && over.is_none());
     let made = missing.map(|(target, _)| child::child(object, &recorded, target));
     let made: Vec<_> = made.map(|child| Effect::CreateChild(Box::new(child))).collect();
-    let news = is_news(&status, &next);
+    let news = is_news(&status, &next) || is_last_word(&status, &next, &parts);
     if news {
         decision.reports = reports(&status, &next);
     }
@@ -149,7 +149,7 @@ fn was_begun(status: &ExecutionHookStatus, target: &Target) -> bool {
 
 pub(super) fn is_closed(child: Option<&PodNotification>) -> bool {
     match child.map(seen::post) {
-        // Never made, or gone: and none goes while its undo is owed.
+        // Never made, or gone: nobody can ask it for its undo. `saying` tells whether that is known to be done.
         None | Some(Post::Done | Post::GivenUp) => true,
         Some(Post::Owed | Post::Failed) => false,
     }
@@ -165,7 +165,12 @@ fn take_back(observed: &Observed<'_>, parts: &[Part<'_>]) -> Vec<Effect> {
             || undo_now.is_some() && child.annotations().get(UNDO_NOW) != undo_now
             || abandon && child.annotations().get(ABANDON_UNDO).is_none_or(|value| value != "true")
     });
-    let take_back =
-        |child: &PodNotification| TakeBack { child: child.name_any(), undo_now: undo_now.cloned(), abandon };
+    let abandoned_by = object.annotations().get(ABANDONED_BY).filter(|_| abandon);
+    let take_back = |child: &PodNotification| TakeBack {
+        child: child.name_any(),
+        undo_now: undo_now.cloned(),
+        abandon,
+        abandoned_by: abandoned_by.cloned(),
+    };
     lacking.map(|child| Effect::TakeBack(take_back(child))).collect()
 }

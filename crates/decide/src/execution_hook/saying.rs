@@ -2,21 +2,21 @@
 
 use boathook_api::{
     PodNotification,
-    execution_hook::ExecutionHookStatus,
+    execution_hook::{ContainerExecutionHookStatus, ExecutionHookStatus, RecordedHook},
     words::{condition, reason},
 };
 use jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::{
-    Observed,
+    Observed, Target,
     observed_children::{self as seen, Post, Pre},
     progress::{Over, Part},
 };
 use crate::{
     About, Gravity, Report,
     conditions::{self, Saying},
-    freeze_window,
+    freeze_window, retries,
 };
 
 /// Whether a PostAction was given up: that stays so, also when the PodNotification that says it is gone.
@@ -43,7 +43,7 @@ pub(super) fn next_status(
         next.pre_action_succeed = pre_action_succeed(parts, over.is_some()).map(|well| well && counts);
     }
     if over.is_some() && next.post_action_succeed != Some(true) && !is_given_up(status) {
-        next.post_action_succeed = post_action_succeed(parts).or(next.post_action_succeed);
+        next.post_action_succeed = post_action_succeed(status, parts).or(next.post_action_succeed);
     }
     let thawed = next.post_action_succeed == Some(true);
     next.freeze_window = freeze_window::of(next.container_execution_hook_statuses.iter(), thawed);
@@ -52,7 +52,11 @@ pub(super) fn next_status(
         conditions::set(&mut next.conditions, Saying { kind, status, reason, message }, generation, now);
     };
     match (over, next.pre_action_succeed) {
-        (Some(Over { reason, message }), _) => say(condition::FROZEN, "False", reason, message),
+        (Some(Over { reason, message }), _) => {
+            // Until every PostAction has succeeded, a container may be frozen.
+            let truth = if thawed { "False" } else { "Unknown" };
+            say(condition::FROZEN, truth, reason, message);
+        }
         (None, Some(true)) => say(condition::FROZEN, "True", reason::FROZEN, &frozen_message(parts)),
         (None, None | Some(false)) => say(condition::FROZEN, "False", reason::FREEZING, ""),
     }
@@ -61,7 +65,7 @@ pub(super) fn next_status(
         say(condition::EXPIRED, "True", reason::EXPIRED, &over.message);
     }
     if !is_given_up(status) {
-        let (truth, why, message) = thaw(observed, parts, next.post_action_succeed);
+        let (truth, why, message) = thaw(observed, status, parts, next.post_action_succeed);
         say(condition::THAWED, truth, why, &message);
     }
     next
@@ -78,9 +82,29 @@ fn pre_action_succeed(parts: &[Part<'_>], over: bool) -> Option<bool> {
     (!all.contains(&Pre::UnderWay)).then(|| all.iter().all(|pre| *pre == Pre::Succeeded))
 }
 
-fn post_action_succeed(parts: &[Part<'_>]) -> Option<bool> {
-    let all: Vec<_> = parts.iter().map(|(_, child)| child.map_or(Post::Done, seen::post)).collect();
+fn post_action_succeed(status: &ExecutionHookStatus, parts: &[Part<'_>]) -> Option<bool> {
+    let post = |(target, child): &Part<'_>| match child {
+        Some(child) => seen::post(child),
+        None if has_vanished(status, target) => Post::GivenUp,
+        None => Post::Done,
+    };
+    let all: Vec<_> = parts.iter().map(post).collect();
     (!all.contains(&Post::Owed)).then(|| all.iter().all(|post| *post == Post::Done))
+}
+
+/// Whether the PodNotification of a pod, which does not exist, had begun its PreAction and is not known to have taken it
+/// back. It keeps its finalizer until then, so a person has removed that.
+fn has_vanished(status: &ExecutionHookStatus, target: &Target) -> bool {
+    let owes = |hook: &RecordedHook| hook.post_action.is_some() || hook.pre_action.holds();
+    let begun = |record: &ContainerExecutionHookStatus| {
+        record.pre_action_status.as_ref().is_some_and(|pre| pre.action_timestamp.is_some())
+    };
+    let mut records = status.container_execution_hook_statuses.iter().filter(|one| one.pod_uid == target.pod_uid);
+    status.recorded.as_ref().is_some_and(owes) && records.any(|record| begun(record) && !is_taken_back(record))
+}
+
+fn is_taken_back(record: &ContainerExecutionHookStatus) -> bool {
+    record.post_action_status.as_ref().is_some_and(|post| post.action_succeed == Some(true))
 }
 
 fn frozen_message(parts: &[Part<'_>]) -> String {
@@ -90,11 +114,13 @@ fn frozen_message(parts: &[Part<'_>]) -> String {
 
 fn thaw(
     observed: &Observed<'_>,
+    status: &ExecutionHookStatus,
     parts: &[Part<'_>],
     post_action_succeed: Option<bool>,
 ) -> (&'static str, &'static str, String) {
     let in_state =
         |wanted: Post| parts.iter().filter_map(|(_, child)| *child).find(move |child| seen::post(child) == wanted);
+    let vanished = parts.iter().find(|(target, child)| child.is_none() && has_vanished(status, target));
     match post_action_succeed {
         None => ("False", reason::THAWING, String::new()),
         Some(true) => ("True", reason::THAWED, String::new()),
@@ -103,6 +129,10 @@ fn thaw(
                 ("False", reason::ABANDONED, seen::undone_message(child))
             }
             (None, Some(child)) => ("Unknown", reason::THAW_UNCONFIRMED, seen::undone_message(child)),
+            (None, None) if vanished.is_some() => {
+                let pod = vanished.map(|(target, _)| target.pod_name.as_str()).unwrap_or_default();
+                ("Unknown", reason::THAW_UNCONFIRMED, vanished_message(pod))
+            }
             (failed, _) => {
                 let what = failed.map(seen::undone_message).unwrap_or_default();
                 let name = observed.object.name_any();
@@ -114,18 +144,52 @@ fn thaw(
     }
 }
 
+fn vanished_message(pod: &str) -> String {
+    format!(
+        "pod `{pod}`: its PodNotification is gone, and nothing says that its PostAction ran. Look at the pod, and thaw it by \
+         hand if it is still frozen"
+    )
+}
+
+/// Whether a PodNotification that is about to go says for the last time that its pod is thawed.
+pub(super) fn is_last_word(before: &ExecutionHookStatus, after: &ExecutionHookStatus, parts: &[Part<'_>]) -> bool {
+    let goes = |child: &&PodNotification| child.metadata.deletion_timestamp.is_some();
+    let going = parts.iter().filter(|(_, child)| child.as_ref().is_some_and(goes));
+    let taken_back = |status: &ExecutionHookStatus, target: &Target| {
+        let mut records = status.container_execution_hook_statuses.iter().filter(|one| one.pod_uid == target.pod_uid);
+        records.all(is_taken_back)
+    };
+    going.into_iter().any(|(target, _)| taken_back(after, target) && !taken_back(before, target))
+}
+
 /// Whether something changed that is worth a write: what else changed comes with it.
 pub(super) fn is_news(before: &ExecutionHookStatus, after: &ExecutionHookStatus) -> bool {
     before.pre_action_succeed != after.pre_action_succeed
         || before.post_action_succeed != after.post_action_succeed
         || conditions::differ(&before.conditions, &after.conditions)
+        || fails_again(before, after)
+}
+
+/// Whether a PostAction has failed again since the status reported it, so long ago that it reports it again.
+fn fails_again(before: &ExecutionHookStatus, after: &ExecutionHookStatus) -> bool {
+    let last = |status: &ExecutionHookStatus| retries::last_failure(status.container_execution_hook_statuses.iter());
+    let thawed = conditions::find(&after.conditions, condition::THAWED);
+    thawed.is_some_and(|thawed| thawed.reason == reason::POST_ACTION_FAILED)
+        && retries::is_outdated(last(before), last(after))
 }
 
 pub(super) fn reports(before: &ExecutionHookStatus, after: &ExecutionHookStatus) -> Vec<Report> {
-    let changed = conditions::changed(&before.conditions, &after.conditions);
-    let told = changed.filter_map(|condition| {
+    let again = conditions::find(&after.conditions, condition::THAWED).filter(|_| fails_again(before, after));
+    let changed: Vec<_> = conditions::changed(&before.conditions, &after.conditions).collect();
+    let again = again.filter(|again| !changed.contains(again));
+    let told = changed.iter().copied().chain(again).filter_map(|condition| {
         let window = after.freeze_window.as_ref().and_then(|window| window.duration.as_deref());
+        let is_reason_known = || {
+            conditions::find(&before.conditions, &condition.type_).is_some_and(|said| said.reason == condition.reason)
+        };
         let (gravity, action, note) = match (condition.type_.as_str(), condition.reason.as_str()) {
+            // Only its status follows the thaw.
+            (condition::FROZEN, _) if is_reason_known() => return None,
             (condition::FROZEN, reason::FROZEN) => (Gravity::Normal, "Freeze", condition.message.clone()),
             (condition::FROZEN, reason::PRE_ACTION_FAILED | reason::SESSION_LOST | reason::EXPIRED) => {
                 (Gravity::Warning, "Freeze", condition.message.clone())

@@ -5,10 +5,11 @@ use boathook_api::{
     execution_hook::{ExecutionHookSpec, PodContainerNames, RecordedHook},
     execution_hook_template::ExecutionHookTemplate,
     hook_action::{HookPolicy, ValidHookAction},
+    selector,
     words::reason,
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::Selector;
 
 /// A pod as hooks see it.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +54,7 @@ impl Refusal {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Selection<'a> {
     Names(&'a [PodContainerNames]),
-    Labels(&'a LabelSelector),
+    Labels(Selector),
 }
 
 /// What the hook says of its pods.
@@ -61,7 +62,10 @@ pub fn selection(spec: &ExecutionHookSpec) -> Result<Selection<'_>, Refusal> {
     match (spec.pod_container_names_list.as_deref(), &spec.pod_selector) {
         (Some([]), _) => Err(Refusal::new(reason::NO_TARGET, "podContainerNamesList is empty: name a pod in it")),
         (Some(list), _) => Ok(Selection::Names(list)),
-        (None, Some(selector)) => Ok(Selection::Labels(selector)),
+        (None, Some(labels)) => match selector::parse(labels) {
+            Ok(selector) => Ok(Selection::Labels(selector)),
+            Err(wrong) => Err(Refusal::new(reason::INVALID, format!("podSelector.{wrong}"))),
+        },
         (None, None) if spec.container_selector.is_some() => Err(Refusal::new(
             reason::NO_TARGET,
             "containerSelector alone selects nothing: write podSelector or podContainerNamesList as well",
@@ -137,7 +141,7 @@ pub fn targets(spec: &ExecutionHookSpec, hook: &RecordedHook, pods: &[Pod]) -> R
 
 fn named(list: &[PodContainerNames], pods: &[Pod]) -> Result<Vec<Target>, Refusal> {
     let mut targets: Vec<Target> = Vec::new();
-    for PodContainerNames { pod_name, container_names } in list {
+    for PodContainerNames { pod_name, container_names, container_name: _ } in list {
         let pod = pods.iter().find(|pod| pod.name == *pod_name).ok_or_else(|| {
             Refusal::new(reason::NO_TARGET, format!("there is no pod `{pod_name}` in this namespace"))
         })?;

@@ -8,13 +8,14 @@ use boathook_api::{
 use jiff::Timestamp;
 
 use super::{
-    Decision, Effect, Object, Observed, Role, SOON, SeenPod, earliest,
+    Decision, Effect, Object, Observed, Role, SOON, SeenPod, earliest, ending,
     refuse::{end, nothing_to_run, refusal, refuse, switched_off, unchecked_author},
     resolve,
     resolve::Part,
 };
 use crate::{
     Leadership,
+    application_snapshot::with_other,
     conditions::{self, Saying},
     moment::moment,
 };
@@ -27,11 +28,14 @@ pub(super) fn fresh(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp
     if let Some(refused) = refusal(object, now) {
         return end(object, refused, now);
     }
-    if !enabled {
+    if !enabled && !object.is_of_hook() {
         return switched_off(object, now);
     }
     if object.object.spec.is_inline() && !observed.author_checked {
         return unchecked_author(object, now);
+    }
+    if let Err(wrong) = object.object.spec.validate() {
+        return refuse(object, reason::REFUSED, Failure::new(ErrorType::Unsupported, wrong), now);
     }
     let pod = match &observed.pod {
         SeenPod::Unknown => return ask_again(object, now),
@@ -49,6 +53,9 @@ pub(super) fn fresh(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp
         let message = format!("pod `{}` does not run", object.object.spec.pod_name);
         return refuse(object, reason::REFUSED, Failure::new(ErrorType::ContainerNotRunning, message), now);
     };
+    if let Some(ending) = ending::refusal(pod, &object.object.spec.pod_name) {
+        return refuse(object, reason::REFUSED, ending, now);
+    }
     let parts = match resolve::parts(&object.object.spec, pod, None) {
         Ok(parts) => parts,
         Err(wrong) => return refuse(object, reason::REFUSED, wrong, now),
@@ -65,6 +72,9 @@ pub(super) fn fresh(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp
         return nothing_to_run(object, status, now);
     }
     let mut decision = Decision::default();
+    let containers = || parts.iter().map(|part| part.container.clone()).collect();
+    let recorded = observed.undecided.iter().filter_map(|one| with_other(one, object.object, containers()));
+    decision.effects.extend(recorded.map(|snapshot| Effect::RecordOn(Box::new(snapshot))));
     if object.object.spec.undo.is_some() && !object.has_finalizer() {
         decision.effects.push(Effect::AddFinalizer);
     }
@@ -89,10 +99,17 @@ pub(super) fn accepted(observed: &Observed<'_>, object: &Object<'_>, executor: E
             return Decision::default();
         }
         // It was accepted before the gate was closed.
-        (Role::Controller { leadership: Leadership::Leader, enabled: false, .. }, None) => {
+        (Role::Controller { leadership: Leadership::Leader, enabled: false, .. }, None) if !object.is_of_hook() => {
             return switched_off(object, now);
         }
         (Role::Controller { .. } | Role::Agent, None) => {}
+    }
+    // An agent cannot see it, so the controller says it, whoever is to run this.
+    if let (Role::Controller { leadership: Leadership::Leader, .. }, SeenPod::There(pod)) =
+        (observed.me.role, &observed.pod)
+        && let Some(ending) = ending::refusal(pod, &object.object.spec.pod_name)
+    {
+        return end(object, ending, now);
     }
     let waiting = Decision { again: object.start_deadline(), ..Decision::default() };
     match (observed.me.role, executor) {
@@ -119,6 +136,9 @@ fn try_claim(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> De
             return end(object, Failure::new(ErrorType::PodNotFound, message), now);
         }
     };
+    if let Some(ending) = ending::refusal(pod, &object.object.spec.pod_name) {
+        return end(object, ending, now);
+    }
     let pinned: Vec<_> = object.status.containers.iter().map(|container| container.name.clone()).collect();
     match resolve::parts(&object.object.spec, pod, Some(&pinned)) {
         Ok(parts) if parts.is_empty() => nothing_to_run(object, object.status.clone(), now),
@@ -135,8 +155,8 @@ fn try_claim(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> De
 pub(super) fn claim_again(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decision {
     match (refusal(object, now), observed.me.role) {
         (Some(refused), _) => end(object, refused, now),
-        (None, Role::Controller { enabled: false, .. }) => switched_off(object, now),
-        (None, Role::Controller { enabled: true, .. } | Role::Agent) => try_claim(observed, object, now),
+        (None, Role::Controller { enabled: false, .. }) if !object.is_of_hook() => switched_off(object, now),
+        (None, Role::Controller { .. } | Role::Agent) => try_claim(observed, object, now),
     }
 }
 

@@ -11,16 +11,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 /// Whether the question of the undo is closed: done, or nobody can do it any more.
 pub(super) fn undone(status: &PodNotificationStatus) -> bool {
-    let closed = [
-        reason::UNDO_SUCCEEDED,
-        reason::SESSION_ENDED,
-        reason::POD_GONE,
-        reason::THAW_UNCONFIRMED,
-        reason::NOTHING_TO_UNDO,
-        reason::ABANDONED,
-    ];
     let undone = status.conditions.iter().find(|one| one.type_ == condition::UNDONE);
-    undone.is_some_and(|undone| closed.contains(&undone.reason.as_str()))
+    undone.is_some_and(|undone| reason::UNDO_CLOSED.contains(&undone.reason.as_str()))
 }
 
 /// Whether it is closed only because nobody heard of its node.

@@ -1,7 +1,7 @@
 //! From a claim to the end of the handlers.
 
 use boathook_api::{
-    outcome::{Ended, Outcome},
+    outcome::{Ended, Failure, Outcome},
     pod_notification::{ContainerNotificationStatus, ErrorType, Executor, PodNotificationStatus, State},
     words::{condition, reason},
 };
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::{
     Decision, Effect, Object, Observed, PATIENCE, Progress, Role, SILENCE, SOON, SeenPod, accept, earliest, errors,
-    rounds, undo,
+    refuse, rounds, undo,
 };
 use crate::{
     About, Gravity, Leadership, Report,
@@ -108,8 +108,14 @@ fn complete(observed: &Observed<'_>, object: &Object<'_>, results: &[(String, En
         }
     };
     say_complete(object, &mut status, &report.note, now);
-    let due = undo::is_due(observed, &Object { object: object.object, status: status.clone() }, now)
-        || observed.me.role.is_thaw_only();
+    if object.owes_undo() && status.containers.iter().all(|record| found_no_container_in(results, &record.name)) {
+        refuse::say_nothing_to_undo(object, &mut status, now);
+        decision.effects.extend([Effect::WriteStatus(Box::new(status)), Effect::ForgetRun, Effect::ForgetUndo]);
+        decision.reports.push(report);
+        return decision;
+    }
+    let after = Object { object: object.object, status: status.clone() };
+    let due = undo::is_due(observed, &after, now) || observed.me.role.is_thaw_only();
     let undo_now = due && object.owes_undo();
     // Where the undo needs no API server it does not wait for one; nor where the next leader may have written; nor
     // where it is expected already.
@@ -120,12 +126,12 @@ fn complete(observed: &Observed<'_>, object: &Object<'_>, results: &[(String, En
         for undo in status.containers.iter_mut().filter_map(|record| record.undo.as_mut()) {
             undo.start_time.get_or_insert(moment(now));
         }
-        rounds::follow(&observed.undo, results, object, now, &mut decision);
+        rounds::follow(&observed.undo, results, &after, now, &mut decision);
     }
     decision.effects.push(Effect::WriteStatus(Box::new(status)));
     decision.effects.push(Effect::ForgetRun);
     if undo_now && !first {
-        rounds::follow(&observed.undo, results, object, now, &mut decision);
+        rounds::follow(&observed.undo, results, &after, now, &mut decision);
     }
     decision.reports.push(report);
     decision.again = earliest(decision.again, object.expires(observed).filter(|expires| *expires > now));
@@ -202,6 +208,9 @@ fn say_complete(object: &Object<'_>, status: &mut PodNotificationStatus, message
 
 fn write_down(record: &mut ContainerNotificationStatus, ended: &Ended) {
     let Ended { outcome, exit_code, output, container_id, attempts, started, completed, process_may_remain } = ended;
+    if found_no_container(ended) {
+        record.undo = None;
+    }
     record.process_may_remain = process_may_remain.then_some(true);
     record.container_id.clone_from(container_id);
     record.start_time = Some(moment(*started));
@@ -216,6 +225,17 @@ fn write_down(record: &mut ContainerNotificationStatus, ended: &Ended) {
     };
     let error = outcome.failure().map(|failure| errors::of_command(failure, output, *completed));
     record.error = error;
+}
+
+/// Whether the handler provably never started: no attempt found a running container to start it in. Then it owes no undo.
+fn found_no_container(ended: &Ended) -> bool {
+    let absent = |failure: &Failure| matches!(failure.kind, ErrorType::ContainerNotRunning | ErrorType::PodNotFound);
+    let failed = matches!(&ended.outcome, Outcome::Failed(failure) if absent(failure));
+    failed && ended.container_id.is_none() && !ended.process_may_remain
+}
+
+fn found_no_container_in(results: &[(String, Ended)], container: &str) -> bool {
+    results.iter().any(|(name, ended)| name == container && found_no_container(ended))
 }
 
 fn ran(status: &PodNotificationStatus) -> String {

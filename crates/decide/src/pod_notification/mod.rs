@@ -9,6 +9,7 @@
 //! held by a finalizer until the undo is known to be done.
 
 mod accept;
+mod ending;
 mod errors;
 mod execute;
 mod held;
@@ -23,15 +24,15 @@ pub use held::{Session, Sessions};
 pub use resolve::undo_work;
 
 use boathook_api::{
-    Declarations, PodNotification,
+    ApplicationSnapshot, Declarations, ExecutionHook, PodNotification,
     outcome::{Ended, UndoWork, Work},
-    pod_notification::{Executor, PodNotificationStatus},
+    pod_notification::{Executor, PodNotificationStatus, State},
     words::{ABANDON_UNDO, UNDO_FINALIZER, UNDO_NOW},
 };
 use jiff::{SignedDuration, Timestamp};
-use kube::ResourceExt;
+use kube::{Resource, ResourceExt};
 
-use crate::Leadership;
+use crate::{Leadership, succeeded};
 
 /// How long an agent that has claimed may be silent about a pod that is gone, before the controller calls its outcome
 /// unknown: longer than it takes to restart an agent.
@@ -61,6 +62,8 @@ pub struct Observed<'a> {
     pub room: bool,
     /// Whether the rights of whoever wrote an inline action were checked when it was written.
     pub author_checked: bool,
+    /// Snapshots without a verdict that may freeze its pod; only while it is not accepted.
+    pub undecided: Vec<ApplicationSnapshot>,
 }
 
 /// What this process is.
@@ -77,7 +80,7 @@ pub enum Role {
         leadership: Leadership,
         /// Who is to execute what is accepted now.
         executor: Executor,
-        /// The feature gate `ContainerNotifier`.
+        /// The feature gate `ContainerNotifier`. Hooks run whether it is on or off.
         enabled: bool,
     },
     Agent,
@@ -108,6 +111,8 @@ pub struct Pod {
     pub node: Option<String>,
     /// It has Succeeded or Failed: its containers never run again.
     pub over: bool,
+    /// It was told to end: deleted, drained, replaced. Only the API server knows, so an agent never sees it.
+    pub ending: bool,
     /// Those that can run actions: ordinary ones and sidecars.
     pub containers: Vec<String>,
     /// What its author declared, or what is wrong with that.
@@ -131,8 +136,12 @@ pub enum Progress {
 /// What to do, in this order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
+    /// Replaces the status of a snapshot in the version that was looked at, or fails.
+    RecordOn(Box<ApplicationSnapshot>),
     AddFinalizer,
     RemoveFinalizer,
+    /// Sets `undoRequested` in the version that was looked at, or fails. Every executor obeys it.
+    RequestUndo,
     /// Replaces the status of the version that was looked at, or fails.
     WriteStatus(Box<PodNotificationStatus>),
     /// Runs the handlers, all at once. Only ever after the `WriteStatus` that claims. What will undo them is kept
@@ -158,13 +167,23 @@ pub type Decision = crate::Decision<Effect>;
 /// Looks at one object at one moment.
 pub fn decide(observed: &Observed<'_>, now: Timestamp) -> Decision {
     let object = Object::of(observed.object);
+    if let Some(asked) = ending::ask_for_undo(observed, &object) {
+        return asked;
+    }
     let decision = match (object.status.state.is_terminal(), &object.status.claim, object.status.executor) {
         (true, _, _) => undo::decide(observed, &object, now),
         (false, Some(_), _) => execute::claimed(observed, &object, now),
         (false, None, Some(executor)) => accept::accepted(observed, &object, executor, now),
         (false, None, None) => accept::fresh(observed, &object, now),
     };
-    held::say(observed, &object, decision, now)
+    let mut decision = held::say(observed, &object, decision, now);
+    for effect in &mut decision.effects {
+        if let Effect::WriteStatus(status) = effect {
+            let word = succeeded::of_pod_notification(status);
+            succeeded::set(&mut status.conditions, word, observed.object.metadata.generation, now);
+        }
+    }
+    decision
 }
 
 /// Looks at an object that is gone while something that was begun for it in this process is not: `observed.object` is
@@ -178,24 +197,65 @@ pub fn needs_pod(object: &PodNotification, me: Me<'_>, run: &Progress, undo: &Pr
     let object = Object::of(object);
     match object.status.state.is_terminal() {
         true => object.owes_undo() || *undo != Progress::Idle || last_round::holds(&object),
-        // A running handler finds out by itself.
-        false => !object.is_mine(me) || *run == Progress::Idle,
+        // A running handler finds out by itself that its pod is gone, but not that it is to end.
+        false => match run {
+            // There is no pod of an invalid name.
+            Progress::Idle => object.object.spec.validate().is_ok(),
+            Progress::Running => !object.is_mine(me) || ending::matters(&object, me),
+            Progress::Ended { .. } => !object.is_mine(me),
+        },
     }
 }
 
 /// Whether handlers may still be started, asked at the last moment: the writes before may have taken longer than the
 /// undo waits.
 pub fn may_start(object: &PodNotification, now: Timestamp) -> bool {
-    let object = Object::of(object);
-    let after = object.object.spec.undo.as_ref().and_then(|undo| undo.after_seconds);
-    let claimed = object.status.claim.as_ref().map(|claim| claim.time.0);
-    let expires = claimed.zip(after).map(|(claimed, after)| claimed + SignedDuration::from_secs(after.into()));
-    expires.is_none_or(|expires| now < expires)
+    expires(object).is_none_or(|expires| now < expires)
+}
+
+/// When the undo runs by itself, by the clock of the process that claimed.
+pub fn expires(object: &PodNotification) -> Option<Timestamp> {
+    let after = object.spec.undo.as_ref()?.after_seconds?;
+    Some(claimed_at(object)? + SignedDuration::from_secs(after.into()))
+}
+
+/// When it was claimed, by the clock of the process that claimed.
+pub fn claimed_at(object: &PodNotification) -> Option<Timestamp> {
+    Some(object.status.as_ref()?.claim.as_ref()?.time.0)
 }
 
 /// Whether a handler may have run that is not known to be taken back.
 pub fn owes_undo(object: &PodNotification) -> bool {
     Object::of(object).owes_undo()
+}
+
+/// Whether its finalizer keeps an undo from being lost: one is owed, may be owed as soon as an executor claims the object, or
+/// is to run once more; and no user gave it up.
+pub fn needs_finalizer(object: &PodNotification) -> bool {
+    let object = Object::of(object);
+    let may_be_claimed = object.status.executor.is_some() && !object.status.state.is_terminal();
+    let waits = object.object.spec.undo.is_some() && may_be_claimed;
+    !object.is_abandoned() && (waits || object.owes_undo() || last_round::due(&object).is_some())
+}
+
+/// From when on an undo that is owed is due; a moment in the past: at once. The executor's own clock may say earlier.
+pub fn undo_due_at(object: &PodNotification) -> Option<Timestamp> {
+    let undo = object.spec.undo.as_ref()?;
+    let claimed = object.status.as_ref()?.claim.as_ref()?.time.0;
+    let object = Object::of(object);
+    if !object.owes_undo() {
+        return None;
+    }
+    match object.is_revoked() || object.status.state == State::Failed {
+        true => Some(claimed),
+        false => Some(claimed + SignedDuration::from_secs(undo.after_seconds?.into())),
+    }
+}
+
+/// Whether a change of its pod may change what is decided about it.
+pub fn depends_on_pod(object: &PodNotification) -> bool {
+    let object = Object::of(object);
+    !object.status.state.is_terminal() || object.owes_undo() || last_round::holds(&object)
 }
 
 /// When it is undone once more, because its handler may have outlived its undo; nothing if that is not to come.
@@ -226,6 +286,13 @@ impl<'a> Object<'a> {
 
     fn generation(&self) -> Option<i64> {
         self.object.metadata.generation
+    }
+
+    /// Made by an ExecutionHook: hooks, and so snapshots, are not subject to the feature gate.
+    fn is_of_hook(&self) -> bool {
+        let owners = self.object.owner_references();
+        let kind = ExecutionHook::kind(&());
+        owners.iter().any(|owner| owner.controller == Some(true) && owner.kind == kind)
     }
 
     fn has_finalizer(&self) -> bool {
@@ -272,9 +339,8 @@ impl<'a> Object<'a> {
 
     /// When the undo runs by itself.
     fn expires(&self, observed: &Observed<'_>) -> Option<Timestamp> {
-        let after = self.object.spec.undo.as_ref()?.after_seconds?;
-        let claim = self.status.claim.as_ref()?;
-        Some(observed.expires.unwrap_or(claim.time.0 + SignedDuration::from_secs(after.into())))
+        let by_claim = expires(self.object)?;
+        Some(observed.expires.unwrap_or(by_claim))
     }
 }
 

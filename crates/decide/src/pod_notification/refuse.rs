@@ -99,7 +99,7 @@ fn fail(object: &Object<'_>, mut status: PodNotificationStatus, failure: Failure
     }
 }
 
-fn say_nothing_to_undo(object: &Object<'_>, status: &mut PodNotificationStatus, now: Timestamp) {
+pub(super) fn say_nothing_to_undo(object: &Object<'_>, status: &mut PodNotificationStatus, now: Timestamp) {
     if object.object.spec.undo.is_some() {
         let saying = Saying {
             kind: condition::UNDONE,

@@ -7,11 +7,12 @@ use boathook_api::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Decision, Effect, Object, Progress, earliest, errors, held, resolve, undo};
+use super::{Decision, Effect, Object, Progress, Role, earliest, errors, held, resolve, undo};
 use crate::{
     Gravity,
     conditions::{self, Saying},
     moment::moment,
+    retries,
 };
 
 /// Between two rounds of an undo that fails: from one second, doubling, up to this.
@@ -76,7 +77,8 @@ pub(super) fn try_again(
     let next = earliest(asked, Some(ended + pause(round))).unwrap_or(ended);
     match work.is_empty() {
         true => {}
-        false if next <= now => decision.effects.push(Effect::StartUndo(work)),
+        // A round cannot end in the future: the wall clock was stepped back, and the pause would last as long as that step.
+        false if next <= now || now < ended => decision.effects.push(Effect::StartUndo(work)),
         false => decision.again = earliest(decision.again, Some(next)),
     }
 }
@@ -100,8 +102,16 @@ pub(super) fn recorded(
 }
 
 /// A round of the undo has ended.
-pub(super) fn ended(object: &Object<'_>, results: &[(String, Ended)], round: u32, now: Timestamp) -> Decision {
+pub(super) fn ended(
+    role: Role,
+    object: &Object<'_>,
+    results: &[(String, Ended)],
+    round: u32,
+    now: Timestamp,
+) -> Decision {
     let mut status = object.status.clone();
+    // A process without the lease retries beside the leader: if both repeated their failures, neither would stop.
+    let is_outdated = !role.is_thaw_only() && is_outdated(&status, results);
     let mut news = false;
     for (container, ended) in results {
         let record = status.containers.iter_mut().find(|record| &record.name == container);
@@ -109,14 +119,18 @@ pub(super) fn ended(object: &Object<'_>, results: &[(String, Ended)], round: u32
             let succeeded = ended.outcome == Outcome::Succeeded;
             // What has succeeded stays so, also if another process tried as well and failed: else the two would
             // contradict each other for ever.
-            let is_news = undo.succeeded != Some(succeeded) || was_asked_for(object, undo, ended);
+            let is_news = undo.succeeded != Some(succeeded) || was_asked_for(object, undo, ended) || is_outdated;
             if undo.succeeded != Some(true) && is_news {
                 write_down(undo, ended);
+                // Rounds that were not reported count too.
+                undo.attempts = undo.attempts.max(i32::try_from(round).ok());
                 news = true;
             }
         }
     }
-    let open = |record: &ContainerNotificationStatus| is_owed(record) || failed_in(results, &record.name);
+    let open = |record: &ContainerNotificationStatus| {
+        record.undo.is_some() && (is_owed(record) || failed_in(results, &record.name))
+    };
     let Some(record) = status.containers.iter().find(|record| open(record)) else {
         let (why, message) = held::word_of_the_end(&status);
         return undo::close(object, status, ("True", why, &message), Gravity::Normal, now);
@@ -137,6 +151,16 @@ pub(super) fn ended(object: &Object<'_>, results: &[(String, Ended)], round: u32
         decision.reports.push(undo::report(Gravity::Warning, reason::UNDO_FAILED, message));
     }
     decision
+}
+
+/// Whether the status reports a failure of a minute before.
+fn is_outdated(status: &PodNotificationStatus, results: &[(String, Ended)]) -> bool {
+    let reported = |container: &String| {
+        let record = status.containers.iter().find(|record| record.name == *container)?;
+        record.undo.as_ref()?.complete_time.as_ref().map(|time| time.0)
+    };
+    let failed = results.iter().filter(|(_, ended)| ended.outcome != Outcome::Succeeded);
+    failed.into_iter().any(|(container, ended)| retries::is_outdated(reported(container), Some(ended.completed)))
 }
 
 /// A person asked for this round, and waits to hear how it went, also if that is as before.

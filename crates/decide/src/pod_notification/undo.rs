@@ -3,9 +3,10 @@
 use boathook_api::{
     outcome::Ended,
     pod_notification::{Executor, PodNotificationStatus, State},
-    words::{condition, reason},
+    words::{ABANDONED_BY, condition, reason},
 };
 use jiff::Timestamp;
+use kube::ResourceExt;
 
 use super::{
     Decision, Effect, Object, Observed, PATIENCE, Progress, Role, SeenPod, earliest, execute, held, rounds, tidy,
@@ -65,7 +66,7 @@ fn go_on(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Decisi
         Progress::Running => {}
         Progress::Idle if is_due(observed, object, now) => rounds::start(object, &mut decision),
         Progress::Idle => decision.again = object.expires(observed),
-        Progress::Ended { results, round } => return rounds::ended(object, results, *round, now),
+        Progress::Ended { results, round } => return rounds::ended(observed.me.role, object, results, *round, now),
     }
     decision
 }
@@ -105,22 +106,25 @@ fn when_to_ask(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> 
 fn close_without_undo(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Option<Decision> {
     let Role::Controller { leadership: Leadership::Leader, .. } = observed.me.role else { return None };
     let (status, why, message) = match &observed.pod {
-        _ if object.is_abandoned() => (
-            "False",
-            reason::ABANDONED,
-            "the undo was given up by annotation: somebody must make sure that it was done",
-        ),
-        SeenPod::Gone { node_ready: true } => ("True", reason::POD_GONE, "the pod is gone"),
-        SeenPod::There(pod) if pod.over => ("True", reason::POD_GONE, "the pod has ended"),
+        _ if object.is_abandoned() => ("False", reason::ABANDONED, abandoned_message(object)),
+        SeenPod::Gone { node_ready: true } => ("True", reason::POD_GONE, "the pod is gone".to_owned()),
+        SeenPod::There(pod) if pod.over => ("True", reason::POD_GONE, "the pod has ended".to_owned()),
         SeenPod::Gone { node_ready: false } => (
             "Unknown",
             reason::THAW_UNCONFIRMED,
-            "the pod is gone, but its node is not Ready: it may still run there, with nothing undone",
+            "the pod is gone, but its node is not Ready: it may still run there, with nothing undone".to_owned(),
         ),
         SeenPod::Unknown | SeenPod::There(_) => return None,
     };
     let gravity = if status == "True" { Gravity::Normal } else { Gravity::Warning };
-    Some(close(object, object.status.clone(), (status, why, message), gravity, now))
+    Some(close(object, object.status.clone(), (status, why, &message), gravity, now))
+}
+
+fn abandoned_message(object: &Object<'_>) -> String {
+    match object.object.annotations().get(ABANDONED_BY) {
+        Some(user) => format!("user `{user}` gave the undo up: make sure by hand that it is done"),
+        None => "the undo was given up by annotation: make sure by hand that it is done".to_owned(),
+    }
 }
 
 pub(super) fn close(

@@ -8,6 +8,7 @@ mod model;
 mod notification;
 mod pod_notification;
 mod snapshot_model;
+mod volume_snapshot;
 mod world;
 
 use proptest::test_runner::{Config, RngSeed};

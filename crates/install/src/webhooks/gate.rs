@@ -13,10 +13,13 @@ use k8s_openapi::{
 };
 use kube::api::ObjectMeta;
 
-use super::{NAME, TIMEOUT_SECONDS, WithoutAnswer, condition, rule};
+use super::{ABANDONED_BY, NAME, TIMEOUT_SECONDS, WithoutAnswer, abandonment, condition, rule};
 
 /// Where a change of a ReplicaSet's replicas is held.
 pub const REPLICA_SETS: &str = "/replica-sets";
+
+/// Where marks of the gate that Boathook did not write are taken back.
+pub const GATE_MARKS: &str = "/gate-marks";
 
 /// The same, through the subresource `scale`.
 pub const SCALES: &str = "/scales";
@@ -53,6 +56,18 @@ pub fn mutating(own: &str, reach: impl Fn(&str) -> WebhookClientConfig) -> Mutat
         object_selector: Some(LabelSelector::default()),
     };
     let webhooks = vec![
+        // First: `replica-sets` itself takes the annotation from a ReplicaSet that is let go.
+        webhook(
+            "gate-marks",
+            GATE_MARKS,
+            // A status write takes labels and annotations along.
+            rule(&["CREATE", "UPDATE"], "apps", &["replicasets", "replicasets/status"]),
+            vec![
+                condition("changes-a-mark", &changes_a_mark()),
+                condition("not-by-us", &format!("request.userInfo.username != {}", quoted(own))),
+            ],
+            WithoutAnswer::Refuse,
+        ),
         webhook(
             "replica-sets",
             REPLICA_SETS,
@@ -70,7 +85,7 @@ pub fn mutating(own: &str, reach: impl Fn(&str) -> WebhookClientConfig) -> Mutat
         webhook(
             "deployments",
             DEPLOYMENTS,
-            rule(&["UPDATE"], "apps", &["deployments"]),
+            rule(&["UPDATE"], "apps", &["deployments", "deployments/status"]),
             vec![
                 condition("drops-the-annotation", &format!("{} && !{}", annotated("oldObject"), annotated("object"))),
                 condition("not-by-us", &format!("request.userInfo.username != {}", quoted(own))),
@@ -104,6 +119,16 @@ pub fn mutating(own: &str, reach: impl Fn(&str) -> WebhookClientConfig) -> Mutat
             vec![condition("asks-or-says-who-asked", &asks())],
             WithoutAnswer::Refuse,
         ),
+        webhook(
+            "abandoned-by",
+            ABANDONED_BY,
+            rule(&["CREATE", "UPDATE"], GROUP, &abandonment::KINDS),
+            vec![
+                condition("gives-up-or-says-who-did", &abandonment::changes_an_abandonment()),
+                condition("not-by-us", &abandonment::not_by_us(own)),
+            ],
+            WithoutAnswer::Refuse,
+        ),
     ];
     let metadata = ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() };
     MutatingWebhookConfiguration { metadata, webhooks: Some(webhooks) }
@@ -114,16 +139,19 @@ fn held() -> Vec<MatchCondition> {
     let desired = |object: &str| annotation(object, "deployment.kubernetes.io/desired-replicas");
     let (old_desired, new_desired) = (desired("oldObject"), desired("object"));
     let revision = annotation("object", "deployment.kubernetes.io/revision");
-    let gate = format!("oldObject.metadata.?labels[?'{GATE}'].orValue('')");
+    let gate = label("oldObject");
     let (old, new) = ("oldObject.spec.?replicas.orValue(1)", "object.spec.?replicas.orValue(1)");
     let unless = |what: &str| format!("request.operation == 'CREATE' || !({what})");
     vec![
         condition(
             "managed",
             &format!(
-                "{} && object.metadata.?ownerReferences.orValue([]).exists(o, o.kind == 'Deployment' && \
-                 o.?controller.orValue(false))",
-                annotated("object")
+                // Also a write that takes both away.
+                "({0} && {1}) || (request.operation == 'UPDATE' && {2} && {3})",
+                annotated("object"),
+                controlled("object"),
+                annotated("oldObject"),
+                controlled("oldObject")
             ),
         ),
         condition("moves", &format!("request.operation == 'CREATE' ? {new} > 0 : {new} != {old}")),
@@ -141,11 +169,29 @@ fn held() -> Vec<MatchCondition> {
     ]
 }
 
+/// Whether the label of the gate is new or another one, or the annotation is dropped.
+fn changes_a_mark() -> String {
+    let (new, old) = (label("object"), label("oldObject"));
+    let dropped = format!("{} && !{}", annotated("oldObject"), annotated("object"));
+    format!("request.operation == 'CREATE' ? {new} != '' : ({new} != {old} || ({dropped}))")
+}
+
+fn label(object: &str) -> String {
+    format!("{object}.metadata.?labels[?'{GATE}'].orValue('')")
+}
+
+/// Whether a Deployment controls it.
+fn controlled(object: &str) -> String {
+    format!(
+        "{object}.metadata.?ownerReferences.orValue([]).exists(o, o.kind == 'Deployment' && o.?controller.orValue(false))"
+    )
+}
+
 fn annotated(object: &str) -> String {
     format!("{object}.metadata.?annotations[?'{LIFECYCLE}'].hasValue()")
 }
 
-fn annotation(object: &str, key: &str) -> String {
+pub(super) fn annotation(object: &str, key: &str) -> String {
     format!("{object}.metadata.?annotations[?'{key}'].orValue('')")
 }
 

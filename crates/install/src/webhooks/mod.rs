@@ -7,9 +7,12 @@
 //! The annotations of a pod change by an update of the pod and of `pods/status`, and by the annotations of the Binding
 //! that assigns it to a node; other subresources keep the metadata, but are watched likewise: it costs nothing.
 
+mod abandonment;
 mod gate;
 
-use boathook_api::words::{EXECUTION_HOOK_INFOS, EXECUTION_HOOK_TEMPLATE_LABEL, GROUP, NOTIFIERS_PREFIX};
+use boathook_api::words::{
+    EXECUTION_HOOK_INFOS, EXECUTION_HOOK_TEMPLATE_LABEL, GROUP, NOTIFIERS_PREFIX, SNAPSHOT_MARKS,
+};
 use k8s_openapi::{
     api::admissionregistration::v1::{
         MatchCondition, RuleWithOperations, ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
@@ -27,19 +30,39 @@ pub const AUTHORS: &str = "/authors";
 /// Where the declarations of a new pod are validated.
 pub const POD_DECLARATIONS: &str = "/pod-declarations";
 
+/// Where the declarations in the template of a workload are validated.
+pub const TEMPLATE_DECLARATIONS: &str = "/template-declarations";
+
 /// Where changes of declarations are refused.
 pub const DECLARATION_CHANGES: &str = "/declaration-changes";
 
 /// Where a marked VolumeSnapshot waits until the application is frozen.
 pub const VOLUME_SNAPSHOTS: &str = "/volume-snapshots";
 
-pub use gate::{DEPLOYMENT_STATUSES, DEPLOYMENTS, REPLICA_SETS, ROLLOUT_REQUESTS, SCALES, mutating};
+/// Where the annotations that only Boathook sets on a VolumeSnapshot are refused from other users.
+pub const SNAPSHOT_VERDICTS: &str = "/snapshot-verdicts";
+
+/// Where statuses that only Boathook's controller writes are refused from other users.
+pub const RECORDS: &str = "/records";
+
+/// Where the right to give up an undo is checked.
+pub const ABANDONMENTS: &str = "/abandonments";
+
+/// Where the removal of a finalizer is refused while it keeps an undo from being lost.
+pub const FINALIZERS: &str = "/finalizers";
+
+/// Where the user who gives up an undo is written down.
+pub const ABANDONED_BY: &str = "/abandoned-by";
+
+pub use gate::{DEPLOYMENT_STATUSES, DEPLOYMENTS, GATE_MARKS, REPLICA_SETS, ROLLOUT_REQUESTS, SCALES, mutating};
 
 /// How long the API server waits. The server gives up earlier, in its own words.
 const TIMEOUT_SECONDS: i32 = 10;
 
 /// Hooks take their time: as long as Kubernetes lets a webhook have.
 pub const HOLD_SECONDS: i32 = 30;
+
+const WRITES: &[&str] = &["CREATE", "UPDATE"];
 
 /// What becomes of a request when the webhook cannot be asked.
 #[derive(Clone, Copy)]
@@ -81,6 +104,14 @@ pub fn validating(own: &str, reach: impl Fn(&str) -> WebhookClientConfig) -> Val
             ),
             WithoutAnswer::Refuse,
         ),
+        // It creates PodNotifications for its author.
+        webhook(
+            "notifications",
+            AUTHORS,
+            rule(&["CREATE"], GROUP, &["notifications"]),
+            condition("names-a-notifier", "has(object.spec.notifier)"),
+            WithoutAnswer::Refuse,
+        ),
         // Its actions never change, and a thaw asks nobody.
         webhook(
             "hook-actions",
@@ -93,7 +124,8 @@ pub fn validating(own: &str, reach: impl Fn(&str) -> WebhookClientConfig) -> Val
             "template-actions",
             AUTHORS,
             rule(&["CREATE", "UPDATE"], GROUP, &["executionhooktemplates"]),
-            condition("changes-an-action", &changes_an_action()),
+            // Actions, timeouts, policy and expiry all decide how a freeze is taken back.
+            condition("changes-the-hook", "request.operation == 'CREATE' || object.spec != oldObject.spec"),
             WithoutAnswer::Refuse,
         ),
         webhook(
@@ -118,6 +150,21 @@ pub fn validating(own: &str, reach: impl Fn(&str) -> WebhookClientConfig) -> Val
             condition("changes-a-recorded-hook", &changes_a_recorded_hook(own)),
             WithoutAnswer::Refuse,
         ),
+        // A hook runs what its status has recorded, and a snapshot's status says how consistent it is.
+        webhook(
+            "records",
+            RECORDS,
+            rule(&["UPDATE"], GROUP, &["applicationsnapshots/status", "executionhooks/status", "notifications/status"]),
+            condition("not-by-us", &format!("request.userInfo.username != {}", gate::quoted(own))),
+            WithoutAnswer::Refuse,
+        ),
+        webhook(
+            "notification-records",
+            RECORDS,
+            rule(&["UPDATE"], GROUP, &["podnotifications/status"]),
+            condition("not-by-us-nor-an-agent", &records_without_agent(own)),
+            WithoutAnswer::Refuse,
+        ),
         webhook(
             "pod-declarations",
             POD_DECLARATIONS,
@@ -125,6 +172,20 @@ pub fn validating(own: &str, reach: impl Fn(&str) -> WebhookClientConfig) -> Val
             condition("declares", &declares("object")),
             WithoutAnswer::LetThrough,
         ),
+        ValidatingWebhook {
+            rules: Some(vec![
+                rule(WRITES, "apps", &["daemonsets", "deployments", "replicasets", "statefulsets"]),
+                rule(WRITES, "batch", &["cronjobs", "jobs"]),
+                rule(WRITES, "", &["replicationcontrollers"]),
+            ]),
+            ..webhook(
+                "template-declarations",
+                TEMPLATE_DECLARATIONS,
+                rule(WRITES, "apps", &["deployments"]),
+                condition("writes-a-declaration", &template_declares()),
+                WithoutAnswer::LetThrough,
+            )
+        },
         webhook(
             "declaration-changes",
             DECLARATION_CHANGES,
@@ -150,6 +211,41 @@ pub fn validating(own: &str, reach: impl Fn(&str) -> WebhookClientConfig) -> Val
                 WithoutAnswer::Refuse,
             )
         },
+        webhook(
+            "snapshot-verdicts",
+            SNAPSHOT_VERDICTS,
+            rule(&["CREATE", "UPDATE"], "snapshot.storage.k8s.io", &["volumesnapshots", "volumesnapshots/*"]),
+            condition("sets-a-verdict", &sets_a_verdict(own)),
+            WithoutAnswer::Refuse,
+        ),
+        webhook(
+            "abandonments",
+            ABANDONMENTS,
+            rule(WRITES, GROUP, &abandonment::KINDS),
+            condition("gives-up-an-undo", &abandonment::gives_up(own)),
+            WithoutAnswer::Refuse,
+        ),
+        webhook(
+            "undo-finalizers",
+            FINALIZERS,
+            rule(&["UPDATE"], GROUP, &["podnotifications"]),
+            condition("drops-an-owed-undo", &abandonment::drops_an_owed_undo(own)),
+            WithoutAnswer::Refuse,
+        ),
+        webhook(
+            "hook-finalizers",
+            FINALIZERS,
+            rule(&["UPDATE"], GROUP, &["executionhooks"]),
+            condition("drops-an-owed-thaw", &abandonment::drops_an_owed_thaw(own)),
+            WithoutAnswer::Refuse,
+        ),
+        webhook(
+            "snapshot-finalizers",
+            FINALIZERS,
+            rule(&["UPDATE"], GROUP, &["applicationsnapshots"]),
+            condition("drops-hooks-under-way", &abandonment::drops_hooks_under_way(own)),
+            WithoutAnswer::Refuse,
+        ),
     ];
     let metadata = ObjectMeta { name: Some(NAME.to_owned()), ..ObjectMeta::default() };
     ValidatingWebhookConfiguration { metadata, webhooks: Some(webhooks) }
@@ -176,6 +272,19 @@ fn declares(object: &str) -> String {
     format!("has({annotations}) && {annotations}.exists(key, key.startsWith('{NOTIFIERS_PREFIX}'))")
 }
 
+/// Whether a write changes the spec of a workload whose template, or whose jobs' template, declares.
+fn template_declares() -> String {
+    let declares = |template: &str| {
+        let annotations = format!("object.?spec.{template}.?metadata.?annotations");
+        format!("{annotations}.orValue({{}}).exists(key, key.startsWith('{NOTIFIERS_PREFIX}'))")
+    };
+    format!(
+        "({} || {}) && (request.operation == 'CREATE' || object.spec != oldObject.spec)",
+        declares("?template"),
+        declares("?jobTemplate.?spec.?template")
+    )
+}
+
 /// Whether there is a declaration in one of them that the other has not, or has otherwise.
 fn changes_a_declaration() -> String {
     let lacks = |one: &str, other: &str| {
@@ -188,24 +297,33 @@ fn changes_a_declaration() -> String {
     format!("{} || {}", lacks("object", "oldObject"), lacks("oldObject", "object"))
 }
 
-/// Whether a template is new, or one of its actions is.
-fn changes_an_action() -> String {
-    let changes = |action: &str| {
-        let (new, old) = (format!("object.spec.{action}"), format!("oldObject.spec.{action}"));
-        format!("has({new}) && (!has({old}) || {new} != {old})")
-    };
-    format!("request.operation == 'CREATE' || {} || {}", changes("preAction"), changes("postAction"))
-}
-
-/// Whether somebody else than Boathook writes hooks into the record of a rollout, or that an author was checked. What
-/// Boathook writes there, its author was checked for.
+/// Whether a user other than Boathook writes the record of a rollout (its hooks run, and its phase confirms the gate's
+/// marks), or that an author was checked. Boathook writes there for an author who was checked.
 fn changes_a_recorded_hook(own: &str) -> String {
     let differs = |field: &str, else_: &str| {
         let of = |object: &str| format!("{object}.?status.?{field}.orValue({else_})");
         format!("{} != {}", of("object"), of("oldObject"))
     };
-    let (hooks, checked) = (differs("rollout.?hooks", "{}"), differs("checkedGeneration", "0"));
-    format!("request.userInfo.username != {} && ({hooks} || {checked})", gate::quoted(own))
+    let (rollout, checked) = (differs("rollout", "{}"), differs("checkedGeneration", "0"));
+    format!("request.userInfo.username != {} && ({rollout} || {checked})", gate::quoted(own))
+}
+
+/// Whether a user other than Boathook writes the status of a PodNotification that no agent carries out. Agents have
+/// identities that are not known here, and their undos must not depend on a webhook.
+fn records_without_agent(own: &str) -> String {
+    let executor = "oldObject.?status.?executor.orValue('')";
+    format!("request.userInfo.username != {} && {executor} != 'agent'", gate::quoted(own))
+}
+
+/// Whether another user than Boathook sets an annotation that only Boathook sets. Removing one claims nothing, and
+/// `kubectl replace` removes them.
+fn sets_a_verdict(own: &str) -> String {
+    let sets = |key: &&str| {
+        let (new, old) = (gate::annotation("object", key), gate::annotation("oldObject", key));
+        format!("({new} != '' && (request.operation == 'CREATE' || {new} != {old}))")
+    };
+    let sets: Vec<_> = SNAPSHOT_MARKS.iter().map(sets).collect();
+    format!("request.userInfo.username != {} && ({})", gate::quoted(own), sets.join(" || "))
 }
 
 /// Whether a VolumeSnapshot of a claim is marked.
@@ -223,10 +341,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_courtesy_lets_requests_through_without_an_answer() {
+    fn only_courtesies_let_requests_through_without_an_answer() {
         let configuration = validating("boathook", |_| WebhookClientConfig::default());
         for webhook in configuration.webhooks.unwrap() {
-            let expected = if webhook.name == "pod-declarations.boathook.dev" { "Ignore" } else { "Fail" };
+            let courtesies = ["pod-declarations.boathook.dev", "template-declarations.boathook.dev"];
+            let expected = if courtesies.contains(&webhook.name.as_str()) { "Ignore" } else { "Fail" };
             assert_eq!(webhook.failure_policy.as_deref(), Some(expected), "{}", webhook.name);
             assert_eq!(webhook.match_conditions.map(|conditions| conditions.len()), Some(1), "{}", webhook.name);
         }

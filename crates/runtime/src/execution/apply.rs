@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use boathook_api::{PodNotification, words::UNDO_FINALIZER};
+use boathook_api::{ApplicationSnapshot, PodNotification, words::UNDO_FINALIZER};
 use boathook_decide::pod_notification::Effect;
 use kube::{
     Api, Client, ResourceExt,
@@ -25,12 +25,14 @@ use crate::{
 pub enum ApplyError {
     #[snafu(display("failed to {what} PodNotification `{name}`"))]
     Call { what: &'static str, name: String, source: kube::Error },
+    #[snafu(display("failed to record PodNotification `{name}` on ApplicationSnapshot `{snapshot}`"))]
+    Record { name: String, snapshot: String, source: kube::Error },
 }
 
 impl Classified for ApplyError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::Call { source, .. } => source.class(),
+            Self::Call { source, .. } | Self::Record { source, .. } => source.class(),
         }
     }
 }
@@ -87,6 +89,13 @@ pub async fn apply(
     let (name, uid) = (object.name_any(), object.uid().unwrap_or_default());
     let api: Api<PodNotification> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
     match effect {
+        Effect::RecordOn(snapshot) => {
+            let api: Api<ApplicationSnapshot> =
+                Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
+            let (parameters, snapshot_name) = (PostParams::default(), snapshot.name_any());
+            let written = in_time(api.replace_status(&snapshot_name, &parameters, &snapshot)).await;
+            written.context(RecordSnafu { name, snapshot: snapshot_name })?;
+        }
         Effect::AddFinalizer => {
             let mut finalizers = object.finalizers().to_vec();
             finalizers.push(UNDO_FINALIZER.to_owned());
@@ -101,6 +110,13 @@ pub async fn apply(
                 Some(_) => latest.forget_uid(&uid),
                 None => latest.wrote(object),
             }
+        }
+        Effect::RequestUndo => {
+            let version = object.resource_version();
+            let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"undoRequested": true}});
+            let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
+            *object = write(&name, "ask for the undo of", api.patch(&name, &parameters, &patch)).await?;
+            latest.wrote(object);
         }
         Effect::WriteStatus(status) => {
             let next = PodNotification { status: Some(*status), ..object.clone() };
@@ -138,8 +154,13 @@ pub fn apply_here(runs: &Runs, object: &PodNotification, effect: Effect) {
         }
         Effect::ForgetRun => runs.forget_run(&uid),
         Effect::ForgetUndo => runs.forget_undo(&uid),
-        Effect::AddFinalizer | Effect::RemoveFinalizer | Effect::WriteStatus(_) | Effect::Start(_) | Effect::Delete => {
-        }
+        Effect::RecordOn(_)
+        | Effect::AddFinalizer
+        | Effect::RemoveFinalizer
+        | Effect::RequestUndo
+        | Effect::WriteStatus(_)
+        | Effect::Start(_)
+        | Effect::Delete => {}
     }
 }
 

@@ -1,8 +1,10 @@
-//! How many PodNotifications may run their handlers at once, on one node and in one namespace. Undos are never held up.
+//! How many PodNotifications may run their handlers at once, on one node and in one namespace. Undos need no room, and
+//! while one begins there is no room for further handlers.
 
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use boathook_api::PodNotification;
@@ -15,6 +17,9 @@ pub struct Limits {
     pub per_node: usize,
     pub per_namespace: usize,
 }
+
+/// An undo keeps new handlers from starting for at most this long: one that hangs must not stop everything else.
+const LONGEST_HOLD: Duration = Duration::from_secs(5);
 
 /// All the room there is. Whoever found none is told when some becomes free.
 #[derive(Clone)]
@@ -35,6 +40,8 @@ struct State {
     told: HashSet<ObjectRef<PodNotification>>,
     /// There is no room any more.
     closed: bool,
+    /// The undos that have begun and not ended, by the UIDs of their objects.
+    undos: HashSet<String>,
 }
 
 /// How many run, by node and by namespace.
@@ -96,7 +103,7 @@ impl Rooms {
         let namespace = object.namespace.clone().unwrap_or_default();
         let spot = Spot { node: node.to_owned(), namespace };
         let mut state = self.lock();
-        let free = !state.closed && state.taken.take(&spot, self.0.limits);
+        let free = !state.closed && state.undos.is_empty() && state.taken.take(&spot, self.0.limits);
         state.told.remove(object);
         let waits = state.waiting.iter().position(|(_, waiting)| waiting == object);
         match (free, waits) {
@@ -116,6 +123,27 @@ impl Rooms {
         }
     }
 
+    /// Gives no room to further handlers until this object's undo has [ended](Self::undo_ended), or 5 s have passed.
+    pub(super) fn undo_begins(&self, uid: &str) {
+        self.hold(uid, LONGEST_HOLD);
+    }
+
+    fn hold(&self, uid: &str, longest: Duration) {
+        self.lock().undos.insert(uid.to_owned());
+        let (rooms, uid) = (self.clone(), uid.to_owned());
+        tokio::spawn(async move {
+            tokio::time::sleep(longest).await;
+            rooms.undo_ended(&uid);
+        });
+    }
+
+    pub(super) fn undo_ended(&self, uid: &str) {
+        let mut state = self.lock();
+        if state.undos.remove(uid) {
+            self.tell(&mut state);
+        }
+    }
+
     fn give_back(&self, spot: &Spot) {
         let mut state = self.lock();
         state.taken.give_back(spot);
@@ -124,6 +152,9 @@ impl Rooms {
 
     /// Tells as many of those who wait as there is room for now.
     fn tell(&self, state: &mut State) {
+        if !state.undos.is_empty() {
+            return;
+        }
         let mut tentative = state.taken.clone();
         let limits = self.0.limits;
         for (_, object) in state.waiting.extract_if(.., |(spot, _)| tentative.take(spot, limits)) {
@@ -200,6 +231,32 @@ mod tests {
         let _second = rooms.take("a", &object("second")).unwrap();
         rooms.leave(&object("second"));
         assert!(told.try_recv().is_err(), "it came, and has the room");
+    }
+
+    #[tokio::test]
+    async fn no_handler_starts_while_an_undo_begins() {
+        let (sender, mut told) = mpsc::unbounded_channel();
+        let rooms = Rooms::new(Limits { per_node: 2, per_namespace: 9 }, sender);
+        let first = rooms.take("a", &object("first")).unwrap();
+        rooms.undo_begins("one");
+        rooms.undo_begins("two");
+        assert!(rooms.take("a", &object("second")).is_none());
+        drop(first);
+        rooms.undo_ended("one");
+        assert!(told.try_recv().is_err(), "another undo has begun");
+        rooms.undo_ended("two");
+        assert_eq!(told.try_recv().unwrap(), object("second"));
+        assert!(rooms.take("a", &object("second")).is_some());
+    }
+
+    #[tokio::test]
+    async fn hanging_undo_does_not_stop_handlers() {
+        let (sender, mut told) = mpsc::unbounded_channel();
+        let rooms = Rooms::new(Limits { per_node: 2, per_namespace: 9 }, sender);
+        rooms.hold("hangs", Duration::from_millis(10));
+        assert!(rooms.take("a", &object("first")).is_none());
+        let next = tokio::time::timeout(Duration::from_secs(60), told.recv()).await;
+        assert_eq!(next.unwrap(), Some(object("first")));
     }
 
     #[test]

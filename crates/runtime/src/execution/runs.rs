@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use super::{
-    Room,
+    Room, Rooms,
     sessions::{Held, run_handler, take_back},
 };
 use crate::metrics::{Metrics, Purpose};
@@ -37,6 +37,7 @@ pub struct Runs(Arc<Inner>);
 struct Inner {
     place: Place,
     metrics: Arc<Metrics>,
+    rooms: Rooms,
     table: Mutex<HashMap<String, Entry>>,
     /// Objects whose handlers or undos have ended.
     ended: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
@@ -93,9 +94,14 @@ impl Subject {
 
 impl Runs {
     /// Objects whose handlers or undos end are sent to `ended`.
-    pub fn new(place: Place, metrics: Arc<Metrics>, ended: mpsc::UnboundedSender<ObjectRef<PodNotification>>) -> Self {
+    pub fn new(
+        place: Place,
+        metrics: Arc<Metrics>,
+        rooms: Rooms,
+        ended: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
+    ) -> Self {
         let (under_way, closing) = (watch::Sender::new(0), AtomicBool::new(false));
-        Self(Arc::new(Inner { place, metrics, table: Mutex::default(), ended, under_way, closing }))
+        Self(Arc::new(Inner { place, metrics, rooms, table: Mutex::default(), ended, under_way, closing }))
     }
 
     /// How far an object's handlers and its undo are.
@@ -175,9 +181,12 @@ impl Runs {
                 let session = entry.held.open(&container);
                 (container, take_back(place, target, work, session).map(|ended| (ended, None)).boxed())
             };
-            Some(work.into_iter().map(part).collect())
+            Some((entry.undo_rounds == 1, work.into_iter().map(part).collect()))
         });
-        if let Some(parts) = parts {
+        if let Some((is_first, parts)) = parts {
+            if is_first {
+                self.0.rooms.undo_begins(&subject.uid);
+            }
             self.spawn(subject, Purpose::Undo, parts, None);
         }
     }
@@ -300,6 +309,9 @@ impl Runs {
                 Purpose::Undo => entry.undo = Progress::Ended { results, round: entry.undo_rounds },
             }
         });
+        if purpose == Purpose::Undo {
+            self.0.rooms.undo_ended(uid);
+        }
     }
 }
 

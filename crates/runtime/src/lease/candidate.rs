@@ -64,14 +64,18 @@ impl Candidate {
     /// Runs until `stop`, then gives the lease back, if it has it.
     pub async fn run(mut self, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
+        let mut trouble = None;
         loop {
-            let pause = match self.step().await {
+            let outcome = self.step().await;
+            let now = outcome.as_ref().err().map(|error| chain(error));
+            if let Some(error) = now.as_ref().filter(|_| now != trouble) {
+                tracing::warn!(error, "the lease is not renewed, trying again");
+            }
+            trouble = now;
+            let pause = match outcome {
                 Ok(()) if self.lease.leads() => self.options.renew_every,
                 Ok(()) => LOOK_EVERY,
-                Err(error) => {
-                    tracing::warn!(error = chain(&error), "the lease is not renewed");
-                    RETRY_AFTER
-                }
+                Err(_) => RETRY_AFTER,
             };
             tokio::select! {
                 () = &mut stop => break,

@@ -7,7 +7,7 @@ use tokio::sync::{Notify, mpsc};
 use super::*;
 use crate::test_cluster::{self, client_with_kinds, disturbed};
 
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(600);
 
 #[derive(Debug, Snafu)]
 #[snafu(display("{class:?}"))]
@@ -69,6 +69,10 @@ impl Reconcile<PodNotification> for Script {
         }
     }
 
+    fn urgent_at(&self, object: &PodNotification) -> Option<Timestamp> {
+        object.labels().contains_key("urgent").then_some(Timestamp::MIN)
+    }
+
     fn gone(&self, object: &ObjectRef<PodNotification>) {
         self.told.send(Told::Gone(object.name.clone())).unwrap();
     }
@@ -86,10 +90,14 @@ struct Stage {
 
 impl Stage {
     async fn set(client: Client) -> Self {
+        Self::with_places(client, CONCURRENCY).await
+    }
+
+    async fn with_places(client: Client, places: usize) -> Self {
         let (sender, told) = mpsc::unbounded_channel();
         let hold = Arc::<Notify>::default();
         let script = Script { told: sender, hold: Arc::clone(&hold), tries: Mutex::default(), client: client.clone() };
-        let mut run = RunLoop::new(client.clone(), watcher::Config::default());
+        let mut run = RunLoop::new(client.clone(), watcher::Config::default()).concurrency(places);
         let trigger = run.channel();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let running = tokio::spawn(run.run(Arc::new(script), stopped.map(drop)));
@@ -107,6 +115,16 @@ impl Stage {
 
     async fn expect(&mut self, name: &str, step: &str) {
         assert_eq!(self.next().await, Told::Looked(name.to_owned(), step.to_owned()));
+    }
+
+    /// Expects it next, but for further looks at an object that changed.
+    async fn expect_beside(&mut self, changed: &str, name: &str, step: &str) {
+        loop {
+            match self.next().await {
+                Told::Looked(looked_at, _) if looked_at == changed => {}
+                told => return assert_eq!(told, Told::Looked(name.to_owned(), step.to_owned())),
+            }
+        }
     }
 }
 
@@ -200,6 +218,23 @@ async fn an_object_that_cannot_be_read_and_one_that_panics_harm_only_themselves(
     stage.trigger.send(ObjectRef::new("well").within("default")).unwrap();
     stage.trigger.send(ObjectRef::new("last").within("default")).unwrap();
     stage.expect("last", "one").await;
+}
+
+#[tokio::test]
+async fn object_that_becomes_urgent_passes_those_that_wait() {
+    let mut stage = Stage::with_places(client_with_kinds().await, 1).await;
+    stage.create("held", "hold").await;
+    stage.expect("held", "one").await;
+    for name in ["first", "second"] {
+        stage.create(name, "").await;
+    }
+    let urgent = Patch::Merge(serde_json::json!({"metadata": {"labels": {"urgent": ""}}}));
+    stage.api.patch("second", &PatchParams::default(), &urgent).await.unwrap();
+    stage.expect("second", "one").await;
+    stage.hold.notify_one();
+    // The change that made `second` urgent is also a reason to look at it once more.
+    stage.expect_beside("second", "held", "finished").await;
+    stage.expect_beside("second", "first", "one").await;
 }
 
 #[tokio::test]

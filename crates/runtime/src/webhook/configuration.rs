@@ -1,7 +1,7 @@
 //! The webhook configurations in the cluster, validating and mutating, kept as they should be.
 //!
-//! Whoever leads writes what it says; every replica writes its own CA into it. So replicas of two versions, or at two
-//! addresses, do not write to and fro. What someone changes or deletes is mended at once.
+//! The leader writes the webhooks, at paths with its token; every replica writes its own CA into them. So replicas of two
+//! versions, or at two addresses, do not write to and fro. A change by another user is undone at once.
 
 use std::{fmt::Debug, pin::pin, sync::Arc, time::Duration};
 
@@ -15,19 +15,17 @@ use k8s_openapi::{
 };
 use kube::{Api, Client, Resource, ResourceExt, api::PostParams, runtime::watcher};
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use super::{
     Progress,
     authority::{self, Authority, Certificates},
     bundle,
     probe::Probe,
+    since,
+    token::{Token, Tokens},
 };
-use crate::{
-    Classified, ErrorClass, Lease,
-    error_class::chain,
-    lenient::{Lenient, touched},
-};
+use crate::{Classified, ErrorClass, Lease, Watches, error_class::chain, lenient::touched};
 
 /// A call may take this long.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -46,7 +44,7 @@ pub struct Wanted {
 }
 
 /// Either kind of configuration.
-trait Configuration:
+pub(super) trait Configuration:
     Resource<DynamicType = (), Scope = ClusterResourceScope>
     + Clone
     + Debug
@@ -63,6 +61,22 @@ trait Configuration:
     fn client_configs(&self) -> impl Iterator<Item = &WebhookClientConfig>;
 
     fn client_configs_mut(&mut self) -> impl Iterator<Item = &mut WebhookClientConfig>;
+
+    /// The tokens that the API server asks with.
+    fn tokens(&self) -> Vec<Token> {
+        let mut tokens = vec![];
+        for token in self.client_configs().filter_map(Token::of) {
+            if !tokens.contains(&token) {
+                tokens.push(token);
+            }
+        }
+        tokens
+    }
+
+    fn with_token(mut self, token: &Token) -> Self {
+        self.client_configs_mut().for_each(|config| token.put_into(config));
+        self
+    }
 }
 
 impl Configuration for ValidatingWebhookConfiguration {
@@ -100,6 +114,7 @@ pub(super) struct Keeper {
     certificates: watch::Sender<Certificates>,
     probe: Probe,
     progress: Arc<watch::Sender<Progress>>,
+    tokens: Arc<Tokens>,
 }
 
 /// What came of a look at the configuration.
@@ -123,33 +138,40 @@ impl Keeper {
         certificates: watch::Sender<Certificates>,
         probe: Probe,
         progress: Arc<watch::Sender<Progress>>,
+        tokens: Arc<Tokens>,
     ) -> Self {
-        Self { client, wanted, authority, certificates, probe, progress }
+        Self { client, wanted, authority, certificates, probe, progress, tokens }
     }
 
-    pub(super) async fn run(self, lease: Lease) {
+    pub(super) async fn run(self, lease: Lease, watches: &Watches) {
         let changes = stream::select(
-            changes(&self.client, &self.wanted.validating),
-            changes(&self.client, &self.wanted.mutating),
+            changes(&self.client, watches, &self.wanted.validating),
+            changes(&self.client, watches, &self.wanted.mutating),
         );
         let mut changes = pin!(changes);
         let mut leadership = lease.changes();
         let mut issued = Timestamp::now();
-        let mut troubles = 0;
+        let (mut troubles, mut led) = (0, false);
         loop {
             // By the clock that certificates are judged by: it may have jumped, or the machine slept.
             if issued.duration_until(Timestamp::now()).unsigned_abs() >= authority::RENEW_EVERY {
                 issued = Timestamp::now();
                 self.renew();
             }
-            let pause = match self.mend(lease.leads()).await {
+            let leads = lease.leads();
+            if led && !leads {
+                // A token is not used again: an API server tells users the URL of a webhook that it cannot reach.
+                self.replace_token();
+            }
+            led = leads;
+            let pause = match self.mend(leads).await {
                 Ok(Mending::AsItShouldBe) => {
                     troubles = 0;
-                    self.try_a_call().await
+                    self.advance().await
                 }
                 Ok(Mending::Written) => {
                     troubles += 1;
-                    let pause = self.try_a_call().await;
+                    let pause = self.advance().await;
                     // Who writes again and again is fighting with someone: slower each time.
                     if troubles > 1 { Some(ErrorClass::Transient.delay(troubles)) } else { pause }
                 }
@@ -178,6 +200,21 @@ impl Keeper {
             Ok(renewed) => drop(self.certificates.send_replace(renewed)),
             Err(error) => tracing::error!(error = chain(&error), "failed to renew the certificates"),
         }
+        self.replace_token();
+    }
+
+    fn replace_token(&self) {
+        if let Err(error) = self.tokens.replace_own(Instant::now()) {
+            tracing::error!(error = chain(&error), "failed to replace the token of the webhooks");
+        }
+    }
+
+    /// Goes on with what is to be done once, if any. Returns when to try again.
+    async fn advance(&self) -> Option<Duration> {
+        match self.try_a_call().await {
+            None => self.begin_checking().await,
+            later => later,
+        }
     }
 
     /// Tries the webhooks, if nobody has asked them yet. Returns when to try again.
@@ -197,6 +234,35 @@ impl Keeper {
         }
     }
 
+    /// Writes into the configuration since when it counts, if it does not say. Returns when to look again, if that time has not come.
+    async fn begin_checking(&self) -> Option<Duration> {
+        match self.has_begun_checking().await {
+            Ok(checking) => {
+                self.progress
+                    .send_if_modified(|progress| std::mem::replace(&mut progress.checking, checking) != checking);
+                (!checking).then_some(PROBE_EVERY)
+            }
+            Err(why) => {
+                tracing::debug!(why, "it is not known whether what is created counts as checked");
+                Some(PROBE_EVERY)
+            }
+        }
+    }
+
+    async fn has_begun_checking(&self) -> Result<bool, String> {
+        let api = Api::<ValidatingWebhookConfiguration>::all(self.client.clone());
+        let name = self.wanted.validating.name_any();
+        let mut stored = in_time("read", api.get(&name)).await.map_err(|(_, error)| error)?;
+        if since::of(&stored).is_some() {
+            return Ok(self.progress.borrow().checking || since::was_checked(&stored, self.probe.time().await?));
+        }
+        // The call that was answered before may have been by an earlier configuration.
+        self.probe.call().await?;
+        since::put_into(&mut stored, self.probe.time().await?);
+        in_time("update", api.replace(&name, &PostParams::default(), &stored)).await.map_err(|(_, error)| error)?;
+        Ok(false)
+    }
+
     async fn mend(&self, leads: bool) -> Result<Mending, (ErrorClass, String)> {
         let outcome = match self.mend_one(&self.wanted.validating, leads).await {
             Ok(validating) => {
@@ -214,9 +280,12 @@ impl Keeper {
     async fn mend_one<K: Configuration>(&self, wanted: &K, leads: bool) -> Result<Mending, (ErrorClass, String)> {
         let (api, name) = (Api::<K>::all(self.client.clone()), wanted.name_any());
         let stored = in_time("read", api.get_opt(&name)).await?;
+        // Before our CA is in it, the API server does not ask this replica: it knows the token in time.
+        self.tokens.seen(&K::kind(&()), stored.iter().flat_map(K::tokens).collect(), Instant::now());
+        let wanted = wanted.clone().with_token(&self.tokens.own());
         let own = self.certificates.borrow().ca.clone();
         let params = PostParams::default();
-        match (mended(stored.as_ref(), wanted, &own, leads, Timestamp::now()), stored) {
+        match (mended(stored.as_ref(), &wanted, &own, leads, Timestamp::now()), stored) {
             (None, _) => return Ok(Mending::AsItShouldBe),
             (Some(mended), None) => in_time("create", api.create(&params, &mended)).await?,
             (Some(mended), Some(_)) => in_time("update", api.replace(&name, &params, &mended)).await?,
@@ -226,9 +295,9 @@ impl Keeper {
 }
 
 /// Each time that our configuration of this kind has changed.
-fn changes<K: Configuration>(client: &Client, wanted: &K) -> impl Stream<Item = ()> + Send + use<K> {
+fn changes<K: Configuration>(client: &Client, watches: &Watches, wanted: &K) -> impl Stream<Item = ()> + Send + use<K> {
     let only_ours = watcher::Config::default().fields(&format!("metadata.name={}", wanted.name_any()));
-    touched(Api::<Lenient<K>>::all(client.clone()), only_ours).map(drop)
+    touched::<K>(client.clone(), only_ours, watches).map(drop)
 }
 
 async fn in_time<T>(action: &str, call: impl Future<Output = kube::Result<T>>) -> Result<T, (ErrorClass, String)> {

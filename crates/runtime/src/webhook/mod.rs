@@ -1,7 +1,8 @@
 //! Admission webhooks: an HTTPS server with a CA of its own, which keeps its configuration in the cluster.
 //!
 //! Every replica serves, leader or not, and adds its own CA to the configuration; what else is in there is the
-//! leader's to write. No Secret is read or written.
+//! leader's to write. No Secret is read or written. A request is answered only if its path has the token of the
+//! configuration, which the API server knows.
 
 mod authority;
 mod bundle;
@@ -10,6 +11,9 @@ mod patience;
 mod probe;
 mod reach;
 mod server;
+mod since;
+mod stored;
+mod token;
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -18,7 +22,7 @@ use kube::Client;
 use snafu::{ResultExt, Snafu};
 use tokio::{net::TcpListener, sync::watch};
 
-use crate::{Lease, metrics::Metrics};
+use crate::{Lease, Watches, metrics::Metrics};
 use authority::Authority;
 use configuration::Keeper;
 pub use configuration::Wanted;
@@ -26,6 +30,10 @@ pub use patience::time_to_answer;
 use probe::Probe;
 pub use reach::{Error as ReachError, Reach};
 pub use server::{Ask, Reviews, refuse};
+pub use since::was_checked;
+use stored::Stored;
+use token::Tokens;
+pub use token::without_tokens;
 
 /// Where to listen, and how the API server comes here.
 pub struct Options {
@@ -36,6 +44,8 @@ pub struct Options {
     pub identity: String,
     /// Where a call of the webhooks is tried, in a dry run.
     pub namespace: String,
+    /// The watches of the configurations are registered here.
+    pub watches: Watches,
 }
 
 #[derive(Debug, Snafu)]
@@ -46,6 +56,8 @@ pub enum Error {
     Unreachable { source: ReachError },
     #[snafu(transparent)]
     Certificate { source: authority::Error },
+    #[snafu(transparent)]
+    Token { source: token::Error },
 }
 
 /// Webhooks that listen and are to be run.
@@ -53,6 +65,7 @@ pub struct Webhooks {
     listener: TcpListener,
     server: server::Server,
     keeper: Keeper,
+    watches: Watches,
     readiness: Readiness,
 }
 
@@ -66,19 +79,27 @@ struct Progress {
     stored: bool,
     /// The API server has asked a webhook of ours and got its answer.
     answered: bool,
+    /// What is created from now on counts as checked.
+    checking: bool,
+}
+
+impl Progress {
+    fn is_complete(self) -> bool {
+        let Self { stored, answered, checking } = self;
+        stored && answered && checking
+    }
 }
 
 impl Readiness {
-    /// Whether the API server can ask, and does.
+    /// Whether the API server can ask, and does, and what is created counts as checked.
     pub fn is_ready(&self) -> bool {
-        let Progress { stored, answered } = *self.0.borrow();
-        stored && answered
+        self.0.borrow().is_complete()
     }
 
     /// Waits until then.
     pub async fn ready(&self) {
         let mut progress = self.0.clone();
-        if progress.wait_for(|progress| progress.stored && progress.answered).await.is_err() {
+        if progress.wait_for(|progress| progress.is_complete()).await.is_err() {
             // The webhooks have ended: they will never be.
             futures::future::pending().await
         }
@@ -94,7 +115,7 @@ impl Webhooks {
         metrics: Arc<Metrics>,
         wanted: impl FnOnce(&Reach) -> Wanted,
     ) -> Result<Self, Error> {
-        let Options { listen, reach, identity, namespace } = options;
+        let Options { listen, reach, identity, namespace, watches } = options;
         let listener = TcpListener::bind(listen).await.context(ListenSnafu { address: listen })?;
         let address = listener.local_addr().context(ListenSnafu { address: listen })?;
         let reach = reach.map_or_else(|| Reach::address(address), Ok)?;
@@ -102,10 +123,12 @@ impl Webhooks {
         let (certificates, current) = watch::channel(authority.issue(Timestamp::now())?);
         let (progress, seen) = watch::channel(Progress::default());
         let progress = Arc::new(progress);
-        let server = server::Server::new(reviews, metrics, current, identity.clone(), Arc::clone(&progress));
+        let (tokens, wanted) = (Arc::new(Tokens::new()?), wanted(&reach));
+        let stored = Stored::new(client.clone(), &wanted, Arc::clone(&tokens));
+        let server = server::Server::new(reviews, metrics, current, identity.clone(), Arc::clone(&progress), stored);
         let probe = Probe::new(client.clone(), &namespace, identity);
-        let keeper = Keeper::new(client, wanted(&reach), authority, certificates, probe, progress);
-        Ok(Self { listener, server, keeper, readiness: Readiness(seen) })
+        let keeper = Keeper::new(client, wanted, authority, certificates, probe, progress, tokens);
+        Ok(Self { listener, server, keeper, watches, readiness: Readiness(seen) })
     }
 
     pub fn readiness(&self) -> Readiness {
@@ -114,8 +137,8 @@ impl Webhooks {
 
     /// Serves, and keeps the configuration, until it is dropped.
     pub async fn run(self, lease: Lease) {
-        let Self { listener, server, keeper, readiness: _ } = self;
-        tokio::join!(server.run(listener), keeper.run(lease));
+        let Self { listener, server, keeper, watches, readiness: _ } = self;
+        tokio::join!(server.run(listener), keeper.run(lease, &watches));
     }
 }
 

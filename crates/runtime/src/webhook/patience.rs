@@ -5,13 +5,16 @@ use std::time::Duration;
 /// If it does not say: the default of webhook configurations.
 const DEFAULT: Duration = Duration::from_secs(10);
 
+/// No API server waits longer.
+const LONGEST: Duration = Duration::from_secs(30);
+
 /// A second by which it may have been rounded up, and one for the answer to arrive: our own words reach the person
 /// rather than `context deadline exceeded`.
 const MARGIN: Duration = Duration::from_secs(2);
 
 /// How long we may take for a request with this query.
 pub(super) fn of(query: Option<&str>) -> Duration {
-    time_to_answer(query.and_then(said).unwrap_or(DEFAULT))
+    time_to_answer(query.and_then(said).unwrap_or(DEFAULT).min(LONGEST))
 }
 
 /// How long we may take of the time that the API server waits.
@@ -38,6 +41,7 @@ mod tests {
             (Some("timeout=2s"), 1),
             (None, 8),
             (Some("timeout=soon"), 8),
+            (Some("timeout=18446744073709551615s"), 28),
         ] {
             assert_eq!(of(query), Duration::from_secs(seconds), "{query:?}");
         }

@@ -8,10 +8,13 @@ use std::time::Duration;
 
 use boathook_api::PodNotification;
 use boathook_api::{pod_notification::PodNotificationSpec, words};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Api, Client, ResourceExt, api::PostParams, core::admission::AdmissionResponse};
 use serde_json::json;
 
 use super::server::{Ask, refuse};
+use crate::in_time;
 
 const NAME: &str = "webhook-probe";
 
@@ -41,6 +44,18 @@ impl Probe {
             Ok(Err(kube::Error::Api(status))) if status.message.contains(ANSWER) => Ok(()),
             Ok(Err(error)) => Err(crate::error_class::chain(&error)),
         }
+    }
+
+    /// The API server's clock, in whole seconds: the creation time of an object that it is asked to create in a dry run.
+    /// Nothing in that object is for a webhook to check.
+    pub(super) async fn time(&self) -> Result<Timestamp, String> {
+        let params = PostParams { dry_run: true, ..PostParams::default() };
+        let spec = json!({"podName": NAME, "notifier": NAME});
+        let spec: PodNotificationSpec = serde_json::from_value(spec).expect("this is a PodNotification");
+        let created = in_time(self.api.create(&params, &PodNotification::new(NAME, spec))).await;
+        let created = created.map_err(|error| crate::error_class::chain(&error))?;
+        let Time(time) = created.creation_timestamp().ok_or("the API server does not tell the time")?;
+        Ok(time)
     }
 
     fn object(&self) -> PodNotification {

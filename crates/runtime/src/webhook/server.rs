@@ -1,6 +1,14 @@
 //! The server: reads a review, has it answered by the function of its path, in time.
+//!
+//! Only the API server is answered: a request whose path does not have the token gets an empty 404, and its body is not
+//! read.
 
-use std::{collections::BTreeMap, panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use futures::{FutureExt, future::BoxFuture};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -13,14 +21,30 @@ use kube::{
     api::DynamicObject,
     core::admission::{AdmissionRequest, AdmissionResponse, AdmissionReview},
 };
-use tokio::{net::TcpListener, sync::watch, time::Instant};
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, watch},
+    time::Instant,
+};
 use tokio_rustls::TlsAcceptor;
 
-use super::{Progress, authority::Certificates, patience, probe};
-use crate::{connections, metrics::Metrics};
+use super::{Progress, Stored, authority::Certificates, patience, probe};
+use crate::{
+    connections::{self, Trust},
+    metrics::Metrics,
+};
 
 /// The API server takes objects of up to 3 MiB; a review of an update holds two.
 const LARGEST_REVIEW: usize = 8 << 20;
+
+/// So many bodies are read and parsed at once; those of others wait in the system's buffers.
+const MOST_BODIES: usize = 8;
+
+/// How long a body may take to arrive.
+const BODY_DEADLINE: Duration = Duration::from_secs(10);
+
+/// How often the log tells that requests without the token come.
+const TELL_EVERY: Duration = Duration::from_secs(60);
 
 /// What the API server asks about.
 pub type Ask = AdmissionRequest<DynamicObject>;
@@ -72,6 +96,10 @@ struct Desk {
     metrics: Arc<Metrics>,
     identity: String,
     progress: Arc<watch::Sender<Progress>>,
+    stored: Stored,
+    bodies: Semaphore,
+    /// When the log was last told of a request without the token.
+    told: Mutex<Option<Instant>>,
 }
 
 impl Server {
@@ -81,14 +109,16 @@ impl Server {
         certificates: watch::Receiver<Certificates>,
         identity: String,
         progress: Arc<watch::Sender<Progress>>,
+        stored: Stored,
     ) -> Self {
-        Self { desk: Arc::new(Desk { reviews, metrics, identity, progress }), certificates }
+        let (bodies, told) = (Semaphore::new(MOST_BODIES), Mutex::default());
+        Self { desk: Arc::new(Desk { reviews, metrics, identity, progress, stored, bodies, told }), certificates }
     }
 
     pub(super) async fn run(self, listener: TcpListener) {
         let Self { desk, certificates } = self;
         let open = move |stream| TlsAcceptor::from(Arc::clone(&certificates.borrow().tls)).accept(stream);
-        connections::serve(listener, open, move |request| Arc::clone(&desk).answer(request)).await;
+        connections::serve(listener, open, move |request, trust| Arc::clone(&desk).answer(request, trust)).await;
     }
 }
 
@@ -97,22 +127,27 @@ impl Server {
 struct Failure(StatusCode, String);
 
 impl Desk {
-    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        let (begun, path) = (Instant::now(), request.uri().path().to_owned());
+    async fn answer(self: Arc<Self>, request: Request<Incoming>, trust: Trust) -> Response<Full<Bytes>> {
+        let begun = Instant::now();
         let time = patience::of(request.uri().query());
         let by_when = begun + time;
-        let answered = tokio::time::timeout_at(by_when, self.review(&path, request, by_when)).await;
+        let proven = tokio::time::timeout_at(by_when, self.proven(&request)).await;
+        let Some((webhook, review)) = proven.ok().flatten() else {
+            self.metrics.review("unknown", "unproven", begun.elapsed());
+            self.tell_of_unproven(begun);
+            return not_found();
+        };
+        trust.grant();
+        let answered = tokio::time::timeout_at(by_when, self.review(review, request, by_when)).await;
         let answered = answered
             .unwrap_or_else(|_| Err(Failure(StatusCode::GATEWAY_TIMEOUT, format!("no verdict within {time:?}"))));
-        // Only paths that are ours become labels.
-        let webhook = self.reviews.0.keys().find(|known| **known == path).map_or("unknown", |path| &path[1..]);
         let (verdict, response) = match answered {
             Ok(answer) => {
                 let verdict = if answer.allowed { "allowed" } else { "denied" };
                 (verdict, json(&answer.into_review()))
             }
             Err(Failure(status, words)) => {
-                tracing::warn!(path, %status, words, "a review was not answered");
+                tracing::warn!(webhook, %status, words, "a review was not answered");
                 // As plain text, it is shown to the person.
                 let mut response = answer_with("text/plain", words.into());
                 *response.status_mut() = status;
@@ -123,22 +158,43 @@ impl Desk {
         response
     }
 
+    /// The webhook that is asked, if it is the API server that asks.
+    async fn proven(&self, request: &Request<Incoming>) -> Option<(&'static str, &Review)> {
+        let (token, name) = request.uri().path().strip_prefix('/')?.split_once('/')?;
+        let (path, review) = self.reviews.0.iter().find(|(path, _)| path.strip_prefix('/') == Some(name))?;
+        let accepted = request.method() == Method::POST && self.stored.accept(&token.parse().ok()?).await;
+        accepted.then_some((&path[1..], review))
+    }
+
+    fn tell_of_unproven(&self, now: Instant) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_none_or(|told| now >= told + TELL_EVERY) {
+            *told = Some(now);
+            tracing::warn!("refused a request to the webhooks that does not come from the API server");
+        }
+    }
+
     async fn review(
         &self,
-        path: &str,
+        review: &Review,
         request: Request<Incoming>,
         by_when: Instant,
     ) -> Result<AdmissionResponse, Failure> {
-        let review = self.reviews.0.get(path).filter(|_| request.method() == Method::POST);
-        let review = review.ok_or_else(|| Failure(StatusCode::NOT_FOUND, format!("no webhook at `{path}`")))?;
-        let body = Limited::new(request.into_body(), LARGEST_REVIEW).collect().await.map_err(|error| {
+        let room = self.bodies.acquire().await.expect("the semaphore is never closed");
+        let body =
+            tokio::time::timeout(BODY_DEADLINE, Limited::new(request.into_body(), LARGEST_REVIEW).collect()).await;
+        let late =
+            |_| Failure(StatusCode::REQUEST_TIMEOUT, format!("the review did not arrive within {BODY_DEADLINE:?}"));
+        let body = body.map_err(late)?.map_err(|error| {
             let status = match error.is::<LengthLimitError>() {
                 true => StatusCode::PAYLOAD_TOO_LARGE,
                 false => StatusCode::BAD_REQUEST,
             };
             Failure(status, format!("cannot read the review: {error}"))
         })?;
-        let ask = parse(&body.to_bytes()).map_err(|error| Failure(StatusCode::BAD_REQUEST, error))?;
+        let body = body.to_bytes();
+        let ask = parse(&body).map_err(|error| Failure(StatusCode::BAD_REQUEST, error))?;
+        drop((body, room));
         if let Some(of) = probe::of(&ask) {
             if of == self.identity {
                 self.progress.send_modify(|progress| progress.answered = true);
@@ -159,6 +215,14 @@ fn parse(body: &[u8]) -> Result<Ask, String> {
 fn json(review: &AdmissionReview<DynamicObject>) -> Response<Full<Bytes>> {
     let body = serde_json::to_vec(review).expect("a review made of our own types is JSON");
     answer_with("application/json", body.into())
+}
+
+/// Tells nothing.
+fn not_found() -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+    response
 }
 
 fn answer_with(content_type: &'static str, body: Bytes) -> Response<Full<Bytes>> {

@@ -1,24 +1,43 @@
-use std::{net::Ipv4Addr, sync::LazyLock, time::Duration};
+use std::{
+    net::Ipv4Addr,
+    sync::{
+        LazyLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use boathook_api::{PodNotification, pod_notification::PodNotificationSpec};
 use k8s_openapi::{
     ByteString,
     api::admissionregistration::v1::{
         MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhook, ValidatingWebhookConfiguration,
+        WebhookClientConfig,
     },
+    apimachinery::pkg::apis::meta::v1::Time,
 };
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams},
     core::admission::AdmissionResponse,
 };
+use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject};
 use serde_json::json;
-use tokio::{sync::Notify, task::JoinSet};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    sync::Notify,
+    task::JoinSet,
+};
+use tokio_rustls::{
+    TlsConnector,
+    rustls::{ClientConfig, RootCertStore, crypto::ring},
+};
 
 use super::*;
 use crate::{Clock, lease, test_cluster::client_with_kinds};
 
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(600);
 
 fn wanted(reach: &Reach) -> Wanted {
     let webhook = ValidatingWebhook {
@@ -50,6 +69,10 @@ async fn review(ask: Ask) -> AdmissionResponse {
     match ask.name.as_str() {
         "refused" => refuse(&ask, 403, "Forbidden", "not this one"),
         "breaks" => panic!("as the name says"),
+        "forged" => {
+            FORGED.fetch_add(1, Ordering::SeqCst);
+            AdmissionResponse::from(&ask)
+        }
         "held" => {
             let _told = TellWhenDropped;
             HELD.send_replace(Held::Asked);
@@ -58,6 +81,9 @@ async fn review(ask: Ask) -> AdmissionResponse {
         _ => AdmissionResponse::from(&ask),
     }
 }
+
+/// How many reviews of the object `forged` had an effect.
+static FORGED: AtomicUsize = AtomicUsize::new(0);
 
 /// What became of the one request that is held until who asked has gone.
 static HELD: LazyLock<watch::Sender<Held>> = LazyLock::new(|| watch::Sender::new(Held::NotYet));
@@ -90,6 +116,7 @@ async fn replica(client: &Client, identity: &str, tasks: &mut JoinSet<()>) -> Re
         reach: None,
         identity: identity.to_owned(),
         namespace: "default".to_owned(),
+        watches: Watches::default(),
     };
     let reviews = Reviews::default().on("/actions", review);
     let webhooks = Webhooks::bind(client.clone(), options, reviews, Arc::default(), wanted).await.unwrap();
@@ -130,6 +157,68 @@ async fn a_ready_webhook_is_asked_and_its_words_reach_the_person() {
     drop(silent);
     let probes = Api::<PodNotification>::namespaced(client, "default").list(&Default::default()).await.unwrap();
     assert_eq!(probes.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), ["fine", "fine-too"]);
+}
+
+/// How the cluster asks the webhook.
+async fn stored(client: &Client) -> WebhookClientConfig {
+    let api = Api::<ValidatingWebhookConfiguration>::all(client.clone());
+    api.get("boathook").await.unwrap().webhooks.unwrap().remove(0).client_config
+}
+
+/// The path that the API server asks at.
+async fn stored_path(client: &Client, address: SocketAddr) -> String {
+    let url = stored(client).await.url.unwrap();
+    url.strip_prefix(&format!("https://{address}")).unwrap().to_owned()
+}
+
+/// The answer to a request that another client than the API server sends, with this path and body.
+async fn sent(client: &Client, address: SocketAddr, path: &str, body: &str, length: usize) -> String {
+    let ByteString(bundle) = stored(client).await.ca_bundle.unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&bundle).map(Result::unwrap));
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let exchange = async {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let name = ServerName::from(address.ip());
+        let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+        let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
+        stream.write_all((head + body).as_bytes()).await.unwrap();
+        let mut answer = vec![];
+        // The end may come without a goodbye.
+        let _ = stream.read_to_end(&mut answer).await;
+        String::from_utf8(answer).unwrap()
+    };
+    tokio::time::timeout(DEADLINE, exchange).await.expect("the server does not answer")
+}
+
+fn review_of(name: &str) -> String {
+    let ask = json!({"uid": "1", "kind": {"group": "", "version": "v1", "kind": "Any"}, "resource": {"group": "",
+        "version": "v1", "resource": "any"}, "name": name, "operation": "CREATE", "userInfo": {}});
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": ask}).to_string()
+}
+
+#[tokio::test]
+async fn request_without_the_token_has_no_effect() {
+    let (client, mut tasks) = (client_with_kinds().await, JoinSet::new());
+    let Replica { address, .. } = replica(&client, "a", &mut tasks).await;
+    let (path, body) = (stored_path(&client, address).await, review_of("forged"));
+    let wrong = format!("/token-{}/actions", "0".repeat(64));
+    let other_webhook = path.replace("/actions", "/others");
+    for unproven in ["/actions", "/x/actions", &wrong, "/", &other_webhook] {
+        let answer = sent(&client, address, unproven, &body, body.len()).await;
+        assert!(answer.starts_with("HTTP/1.1 404") && answer.ends_with("\r\n\r\n"), "{unproven}: {answer}");
+    }
+    assert_eq!(FORGED.load(Ordering::SeqCst), 0);
+    // The answer does not wait for a body.
+    let answer = sent(&client, address, "/actions", "", 1 << 20).await;
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    let answer = sent(&client, address, &path, &body, body.len()).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(FORGED.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
@@ -180,6 +269,24 @@ async fn what_someone_deletes_or_changes_is_mended() {
 }
 
 #[tokio::test]
+async fn object_counts_as_checked_when_the_webhooks_are_ready() {
+    let (client, mut tasks) = (client_with_kinds().await, JoinSet::new());
+    replica(&client, "a", &mut tasks).await;
+    let api = Api::<ValidatingWebhookConfiguration>::all(client.clone());
+    let configuration = api.get("boathook").await.unwrap();
+    let Time(created) = create(&client, "fine").await.unwrap().creation_timestamp().unwrap();
+    let Time(installed) = configuration.creation_timestamp().unwrap();
+    assert!(was_checked(&configuration, created) && !was_checked(&configuration, installed));
+    api.delete("boathook", &DeleteParams::default()).await.unwrap();
+    let marked =
+        kube::runtime::wait::await_condition(api, "boathook", |found: Option<&ValidatingWebhookConfiguration>| {
+            found.is_some_and(|found| since::of(found).is_some())
+        });
+    let anew = tokio::time::timeout(DEADLINE, marked).await.expect("it is not marked anew").unwrap().unwrap();
+    assert!(!was_checked(&anew, created));
+}
+
+#[tokio::test]
 async fn a_second_replica_adds_its_ca_and_takes_over_when_it_leads() {
     let (client, mut tasks) = (client_with_kinds().await, JoinSet::new());
     let first = replica(&client, "a", &mut tasks).await;
@@ -188,14 +295,24 @@ async fn a_second_replica_adds_its_ca_and_takes_over_when_it_leads() {
     let stored = api.get("boathook").await.unwrap().webhooks.unwrap().remove(0).client_config;
     let ByteString(bundle) = stored.ca_bundle.unwrap();
     assert_eq!(std::str::from_utf8(&bundle).unwrap().matches("BEGIN CERTIFICATE").count(), 2);
-    assert_eq!(stored.url.unwrap(), format!("https://{}/actions", first.address), "the leader's");
+    assert!(stored.url.unwrap().starts_with(&format!("https://{}/", first.address)), "the leader's");
+    let before = stored_path(&client, first.address).await;
     first.give_way.notify_one();
-    let url = format!("https://{}/actions", second.address);
+    let url = format!("https://{}/", second.address);
     let taken_over =
         kube::runtime::wait::await_condition(api, "boathook", move |found: Option<&ValidatingWebhookConfiguration>| {
             let webhooks = found.and_then(|found| found.webhooks.as_ref());
-            webhooks.is_some_and(|webhooks| webhooks[0].client_config.url.as_deref() == Some(&url))
+            webhooks.is_some_and(|webhooks| webhooks[0].client_config.url.as_ref().unwrap().starts_with(&url))
         });
     tokio::time::timeout(DEADLINE, taken_over).await.expect("the new leader's address is not there").unwrap();
+    // The new leader has replaced the token, and both replicas accept both for a while.
+    let (after, body) = (stored_path(&client, second.address).await, review_of("fine"));
+    assert_ne!(before, after);
+    for address in [first.address, second.address] {
+        for path in [&before, &after] {
+            let answer = sent(&client, address, path, &body, body.len()).await;
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        }
+    }
     create(&client, "fine").await.unwrap();
 }

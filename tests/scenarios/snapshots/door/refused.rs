@@ -9,7 +9,7 @@ use boathook_api::{
 use boathook_tests::{
     Ctx, DEADLINE,
     boathook::{
-        application_snapshots::failed_for,
+        application_snapshots::{by, failed_for, of_data},
         execution_hooks::{shell_within, with},
         installation::Installation,
         people::refusal,
@@ -51,7 +51,10 @@ pub(crate) async fn what_cannot_be_done_is_refused_before_anything_is_frozen(ctx
     ctx.create_template("slow", spec).await?;
     let twice = "[{executionHookTemplateName: quick}, {executionHookTemplateName: quick}]";
     let both = format!("{} s", 2 * SECONDS);
+    let mut of_no_class = labelled("nightly", "quick");
+    of_no_class.spec.volume_snapshot_class_name = Some("fats".to_owned());
     let cases = [
+        (of_no_class, 403, vec!["no VolumeSnapshotClass `fats`"]),
         (labelled("nightly", "slow"), 403, vec!["`slow`", "60 s", "actionTimeoutSeconds", "ApplicationSnapshot"]),
         (annotated("nightly", twice), 403, vec![both.as_str(), "actionTimeoutSeconds"]),
         (labelled("nightly", "absent"), 403, vec!["no ExecutionHookTemplate `absent`", "create it"]),
@@ -66,6 +69,8 @@ pub(crate) async fn what_cannot_be_done_is_refused_before_anything_is_frozen(ctx
         }
     }
     assert_eq!(intents(&ctx).await?, [""; 0]);
+    let spec = with(of_data([by("quick")]), json!({"volumeSnapshotClassName": "fats"}));
+    failed_for(&ctx.take("weekly", spec).await?, reason::SNAPSHOT_CLASS_NOT_FOUND)?;
     assert_eq!(ctx.recorded("box").await?, [""; 0]);
     Ok(())
 }

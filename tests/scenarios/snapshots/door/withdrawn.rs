@@ -23,7 +23,11 @@ use k8s_openapi::{
     api::admissionregistration::v1::{RuleWithOperations, ValidatingWebhook, ValidatingWebhookConfiguration},
     apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta},
 };
-use kube::{ResourceExt, api::PostParams, core::admission::AdmissionResponse};
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, PostParams},
+    core::admission::AdmissionResponse,
+};
 
 use super::{freezing_by, intent_of, labelled, quick, refused};
 
@@ -85,6 +89,15 @@ pub(crate) async fn a_marked_snapshot_whose_cut_fails_is_marked_a_crash(ctx: Ctx
     failed_for(&ctx.over(&intent).await?, reason::CUT_FAILED)?;
     assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
     is_marked_a_crash(&ctx).await
+}
+
+pub(crate) async fn a_marked_snapshot_deleted_before_its_cut_thaws(ctx: Ctx, _: Executor) -> Result<()> {
+    let (storage, intent) = frozen_and_not_cut(&ctx).await?;
+    storage.asked_for("nightly").await?;
+    ctx.api::<VolumeSnapshot>().delete("nightly", &DeleteParams::default()).await?;
+    failed_for(&ctx.over(&intent).await?, reason::CUT_FAILED)?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    Ok(())
 }
 
 /// A marked snapshot `nightly` that was let through, and what stands for it; the cut is the scenario's to make.

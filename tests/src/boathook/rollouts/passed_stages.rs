@@ -44,7 +44,7 @@ impl StageThen<'_> {
             Thing::Lifecycle(lifecycle) => match self.record(lifecycle).map(|record| record.state) {
                 Some(StageState::Ignored | StageState::Skipped) => true,
                 Some(StageState::Running | StageState::Failed) => asks_to_skip(lifecycle, self.stage),
-                Some(StageState::Succeeded) | None => false,
+                Some(StageState::Succeeded | StageState::Superseded) | None => false,
             },
             Thing::Deployment(_) | Thing::ReplicaSet(_) | Thing::Pod(_) => false,
         })

@@ -104,6 +104,12 @@ impl Runtime {
         }
     }
 
+    /// Whether it answers.
+    pub async fn answers(&self) -> Result<(), RuntimeError> {
+        let asked = VersionRequest::default();
+        self.call("say its version", async |mut client| client.version(asked).await).await.map(drop)
+    }
+
     /// By this name a pod's status begins the ids of its containers.
     async fn name(&self) -> Result<&str, RuntimeError> {
         let ask = async || {

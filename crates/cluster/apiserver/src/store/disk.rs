@@ -74,8 +74,12 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
+/// Makes a database that holds exactly this, under the name of the store's file.
+type Rewrite = Box<dyn Fn(&View) -> Result<Database, redb::Error> + Send>;
+
 pub(super) struct Disk {
     database: Database,
+    rewrite: Rewrite,
     /// Ours as long as it is open.
     _lock: File,
 }
@@ -95,19 +99,34 @@ impl Disk {
         let lock = lock(dir)?;
         let path = dir.join(FILE);
         if !path.try_exists().map_err(|error| failed(&path, error))? {
-            create(dir, &path).map_err(|error| OpenError::Failed { path: path.clone(), why: error.to_string() })?;
+            let made = create(dir, &path, &empty());
+            made.map_err(|error| OpenError::Failed { path: path.clone(), why: error.to_string() })?;
         }
         let (database, view) = read(&path)?;
-        Ok((Self { database, _lock: lock }, view))
+        let dir = dir.to_owned();
+        let rewrite = Box::new(move |view: &View| create(&dir, &path, view));
+        Ok((Self { database, rewrite, _lock: lock }, view))
     }
 
-    /// An empty store on something else than a file.
+    /// Replaces the file after a write has failed, when it is not known what the file holds: readers have seen exactly
+    /// this view, and it has every write that was acknowledged.
+    pub(super) fn renew(&mut self, view: &View) -> Result<(), redb::Error> {
+        self.database = (self.rewrite)(view)?;
+        Ok(())
+    }
+
+    /// An empty store on something else than a file; `backend` makes an empty one.
     #[cfg(test)]
-    pub(super) fn on(backend: impl redb::StorageBackend) -> Result<(Self, View), redb::Error> {
-        let database = builder().create_with_backend(backend)?;
-        lay_out(&database)?;
-        let view = View::new(FIRST_REVISION, RedBlackTreeMapSync::new_sync());
-        Ok((Self { database, _lock: File::open("/dev/null")? }, view))
+    pub(super) fn on<Backend: redb::StorageBackend>(
+        backend: impl Fn() -> Backend + Send + 'static,
+    ) -> Result<(Self, View), redb::Error> {
+        let rewrite = move |view: &View| {
+            let database = builder().create_with_backend(backend())?;
+            lay_out(&database, view)?;
+            Ok(database)
+        };
+        let database = rewrite(&empty())?;
+        Ok((Self { database, rewrite: Box::new(rewrite), _lock: File::open("/dev/null")? }, empty()))
     }
 
     /// One transaction, one fsync.
@@ -139,25 +158,52 @@ fn lock(dir: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// An empty store. Under another name first, so that one that was killed in the middle leaves nothing to mistake.
-fn create(dir: &Path, path: &Path) -> Result<(), redb::Error> {
-    let unfinished = dir.join(UNFINISHED);
-    match fs::remove_file(&unfinished) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(redb::Error::Io(error)),
-        Ok(()) | Err(_) => {}
-    }
-    lay_out(&builder().create(&unfinished)?)?;
-    fs::rename(&unfinished, path)?;
-    Ok(File::open(dir)?.sync_all()?)
+fn empty() -> View {
+    View::new(FIRST_REVISION, RedBlackTreeMapSync::new_sync())
 }
 
-fn lay_out(database: &Database) -> Result<(), redb::Error> {
+/// A store that holds this. Under another name first, so that one that was killed in the middle leaves nothing to mistake.
+fn create(dir: &Path, path: &Path, view: &View) -> Result<Database, redb::Error> {
+    let unfinished = dir.join(UNFINISHED);
+    remove(&unfinished)?;
+    match fill(&unfinished, view) {
+        Ok(database) => {
+            fs::rename(&unfinished, path)?;
+            File::open(dir)?.sync_all()?;
+            Ok(database)
+        }
+        Err(error) => {
+            // What was written takes room that is missing.
+            remove(&unfinished)?;
+            Err(error)
+        }
+    }
+}
+
+fn fill(path: &Path, view: &View) -> Result<Database, redb::Error> {
+    let database = builder().create(path)?;
+    lay_out(&database, view)?;
+    Ok(database)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn lay_out(database: &Database, view: &View) -> Result<(), redb::Error> {
     let transaction = database.begin_write()?;
-    transaction.open_table(OBJECTS)?;
     {
+        let mut objects = transaction.open_table(OBJECTS)?;
+        for (key, stored) in view.all() {
+            let text = stored.object.to_string();
+            objects.insert((&*key.resource, &*key.namespace, &*key.name), (stored.revision, text.as_bytes()))?;
+        }
         let mut facts = transaction.open_table(FACTS)?;
         facts.insert(FORMAT, CURRENT_FORMAT)?;
-        facts.insert(REVISION, FIRST_REVISION)?;
+        facts.insert(REVISION, view.revision())?;
     }
     Ok(transaction.commit()?)
 }

@@ -52,6 +52,11 @@ impl View {
         self.objects.get(key).cloned()
     }
 
+    /// Every object, in the order of the keys.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&Key, &Stored)> {
+        self.objects.iter()
+    }
+
     /// What `prefix` covers in the order of its keys, from the first after `after`, at most `limit`.
     pub fn list(
         &self,

@@ -22,8 +22,8 @@ use super::container_init;
 use super::handover::Handover;
 use super::plan::{Answer, Plan};
 
-/// How long the helper may take to fork a keeper, on a busy machine. Every start and exec waits for its turn, so a helper
-/// that does not answer is replaced.
+/// How long the helper may take to fork a keeper, and the keeper to start a command, on a busy machine. Every start and
+/// exec waits for its turn, so a helper that does not answer is replaced.
 const HELPER_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
@@ -47,16 +47,11 @@ impl Launcher {
         let handover = Handover { plan, answers: to_answer.into(), life: life_of_keeper, stdio };
         let mut answers = BufReader::new(pipe::Receiver::from_owned_fd(answers.into())?).lines();
         let keeper = self.hand_over(handover, &mut answers).await?;
-        let mut started = None;
-        // An error may come after the pid: two processes answer. The end of the answers means that the command runs.
-        while let Some(answer) = next(&mut answers).await? {
-            match answer {
-                Answer::Pid(pid) => started = Some(pid),
-                Answer::Error(error) => return Err(StartError(error)),
-                Answer::Keeper(_) => return Err(no_answer()),
-            }
+        // Dropping `life` ends a process that hangs before its command runs, in a mount for example.
+        match tokio::time::timeout(HELPER_TIMEOUT, started(&mut answers)).await {
+            Ok(pid) => Ok(Launched { pid: pid?, keeper, life }),
+            Err(_) => Err(StartError(format!("the command did not start within {HELPER_TIMEOUT:?}"))),
         }
-        Ok(Launched { pid: started.ok_or_else(no_answer)?, keeper, life })
     }
 
     /// Returns the keeper's pid. The lock is held until the keeper answers: the kernel limits how many descriptors a
@@ -82,6 +77,20 @@ impl Launcher {
             Some(Answer::Pid(_)) | None => Err(no_answer()),
         }
     }
+}
+
+/// The process, once its command runs. An error may come after the pid: two processes answer. The end of the answers means
+/// that the command runs.
+async fn started(answers: &mut Answers) -> Result<u32, StartError> {
+    let mut started = None;
+    while let Some(answer) = next(answers).await? {
+        match answer {
+            Answer::Pid(pid) => started = Some(pid),
+            Answer::Error(error) => return Err(StartError(error)),
+            Answer::Keeper(_) => return Err(no_answer()),
+        }
+    }
+    started.ok_or_else(no_answer)
 }
 
 async fn send(handover: &Handover, socket: &UnixStream) -> io::Result<()> {

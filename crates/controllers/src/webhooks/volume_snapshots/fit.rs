@@ -2,15 +2,11 @@
 
 use boathook_api::{
     Declarations, ExecutionHookTemplate, action::DEFAULT_TIMEOUT_SECONDS, application_snapshot::ExecutionHookInfo,
-    pod::containers,
+    pod::containers, selector,
 };
 use boathook_runtime::in_time;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{
-    Api, Client, ResourceExt,
-    api::ListParams,
-    core::{Selector, SelectorExt},
-};
+use kube::{Api, Client, ResourceExt, api::ListParams, core::SelectorExt};
 
 use crate::application_snapshot::mounting;
 
@@ -72,8 +68,8 @@ fn meant(info: &ExecutionHookInfo, claim: &str, pod: &Pod) -> Vec<String> {
             let of_pod = list.iter().filter(|one| one.pod_name == pod.name_any());
             of_pod.flat_map(|one| one.container_names.clone()).collect()
         }
-        (None, Some(selector)) => {
-            let selected = Selector::try_from(selector.clone()).is_ok_and(|selector| selector.matches(pod.labels()));
+        (None, Some(labels)) => {
+            let selected = selector::parse(labels).is_ok_and(|selector| selector.matches(pod.labels()));
             match &info.container_selector {
                 _ if !selected => vec![],
                 Some(one) => vec![one.container_name.clone()],

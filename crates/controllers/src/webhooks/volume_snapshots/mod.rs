@@ -28,6 +28,7 @@ use kube::{Api, Client, ResourceExt, core::admission::AdmissionResponse};
 use tokio::{sync::Semaphore, time::Instant};
 
 use super::access::{Access, Right};
+use crate::application_snapshot::missing_class;
 pub use fit::fits;
 use intent::Intent;
 
@@ -81,6 +82,7 @@ impl Door {
             // Not for us.
             None => return Ok(()),
         };
+        self.has_class(ask, &snapshot).await?;
         let _hold = self.holds.try_acquire().map_err(|_| {
             let message = format!("{MOST_HOLDS} snapshots are waiting for their hooks already: try again later");
             no(ask, (429, "TooManyRequests"), message)
@@ -102,6 +104,22 @@ impl Door {
             no(ask, (500, "InternalError"), message)
         })?;
         Ok(found.is_some())
+    }
+
+    /// Refuses a snapshot that the storage could not cut.
+    async fn has_class(&self, ask: &Ask, snapshot: &VolumeSnapshot) -> Result<(), Refusal> {
+        let class = snapshot.spec.volume_snapshot_class_name.as_deref();
+        match missing_class(&self.client, class).await {
+            Ok(None) => Ok(()),
+            Ok(Some(missing)) => {
+                let message = format!("{missing}: create it, or name another one. Nothing was frozen");
+                Err(no(ask, (403, "Forbidden"), message))
+            }
+            Err(error) => {
+                let message = format!("failed to list the VolumeSnapshotClasses: {}", chain(&error));
+                Err(no(ask, (500, "InternalError"), message))
+            }
+        }
     }
 
     /// Refuses what cannot be done in the time that the request has.
@@ -155,7 +173,8 @@ pub fn intended(snapshot: &VolumeSnapshot, mark: Mark, seconds: u64) -> Applicat
             volume_snapshot_name: Some(name.clone()),
             volume_snapshot_uid: Some(uid.clone()),
         },
-        volume_snapshot_class_name: None,
+        // The class may be deleted before the controller begins: it looks again.
+        volume_snapshot_class_name: snapshot.spec.volume_snapshot_class_name.clone(),
         execution_hook_infos: mark.infos,
         cut_timeout_seconds: DEFAULT_CUT_TIMEOUT_SECONDS,
         freeze_timeout_seconds: Some(i32::try_from(seconds.max(1)).unwrap_or(i32::MAX)),

@@ -25,7 +25,7 @@ pub(super) fn of(snapshot: &ApplicationSnapshot) -> Standing {
     match status.phase {
         Phase::Pending | Phase::Freezing => Standing::UnderWay,
         Phase::Cutting if frozen => Standing::Frozen,
-        Phase::Cutting | Phase::Thawing | Phase::Complete | Phase::Failed => {
+        Phase::Cutting | Phase::Thawing | Phase::ThawFailed | Phase::Complete | Phase::Failed => {
             Standing::Over("it was thawed before the snapshot could be cut".to_owned())
         }
     }

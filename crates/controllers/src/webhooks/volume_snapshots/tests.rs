@@ -4,6 +4,7 @@ use boathook_api::{
 };
 use kube::{
     api::{ListParams, PostParams},
+    core::{ApiResource, DynamicObject, GroupVersionKind},
     runtime::wait::await_condition,
 };
 use serde_json::{Value, json};
@@ -19,12 +20,13 @@ struct World {
 }
 
 impl World {
-    /// With the template `mysql`.
+    /// With the template `mysql` and the default class `fast`.
     async fn new() -> Self {
         let client = client_with_kinds().await;
         let spec = json!({"preAction": {"exec": {"command": ["sync"]}, "actionTimeoutSeconds": 1}});
         let template = ExecutionHookTemplate::new("mysql", serde_json::from_value(spec).unwrap());
         Api::namespaced(client.clone(), "default").create(&PostParams::default(), &template).await.unwrap();
+        create_class(&client).await;
         let access = Arc::new(Access::new(client.clone()).await.unwrap());
         Self { door: Arc::new(Door::new(client.clone(), access)), client }
     }
@@ -56,6 +58,16 @@ impl World {
         intent.status = Some(serde_json::from_value::<ApplicationSnapshotStatus>(status).unwrap());
         self.snapshots().replace_status(&name, &PostParams::default(), &intent).await.unwrap();
     }
+}
+
+async fn create_class(client: &Client) {
+    let kind = GroupVersionKind::gvk("snapshot.storage.k8s.io", "v1", "VolumeSnapshotClass");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "volumesnapshotclasses");
+    let annotations = json!({"snapshot.storage.kubernetes.io/is-default-class": "true"});
+    let class = json!({"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotClass", "driver": "d",
+        "metadata": {"name": "fast", "annotations": annotations}, "deletionPolicy": "Delete"});
+    let classes: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    classes.create(&PostParams::default(), &serde_json::from_value(class).unwrap()).await.unwrap();
 }
 
 fn marked(name: &str, metadata: Value) -> Ask {
@@ -152,6 +164,13 @@ async fn what_will_not_be_stored_freezes_nothing() {
     let absent = marked("nightly", json!({"labels": {EXECUTION_HOOK_TEMPLATE_LABEL: "absent"}}));
     let refused = world.answer(&absent).await;
     assert!(refused.result.message.contains("no ExecutionHookTemplate `absent`"), "{}", refused.result.message);
+
+    let mut typo = labelled("nightly");
+    typo.object.as_mut().unwrap().data["spec"]["volumeSnapshotClassName"] = json!("fats");
+    let refused = world.answer(&typo).await;
+    assert_eq!(refused.result.code, 403);
+    let words = "there is no VolumeSnapshotClass `fats`; there are: `fast`";
+    assert!(refused.result.message.contains(words), "{}", refused.result.message);
 
     let too_short = world.door.review(&labelled("nightly"), Instant::now() + MARGIN).await;
     assert!(too_short.result.message.contains("may take 1 s"), "{}", too_short.result.message);

@@ -34,6 +34,13 @@ fn what_cannot_be_done_is_refused_before_anything_is_frozen() {
     let mut look = Look::with(json!({"source": {"selector": {}}}));
     look.claims.clear();
     assert_refused(look, "ClaimNotFound", "source.selector matches no claim of this namespace");
+    let operator = json!({"matchExpressions": [{"key": "app", "operator": "Has"}]});
+    let look = Look::with(json!({"source": {"selector": operator}}));
+    let unknown = r#"matchExpressions[0].operator: "Has" is unknown: write In, NotIn, Exists, DoesNotExist"#;
+    assert_refused(look, "Invalid", &format!("source.selector.{unknown}"));
+    let look =
+        Look::with(json!({"executionHookInfos": [{"executionHookTemplateName": "fs", "podSelector": operator}]}));
+    assert_refused(look, "Invalid", &format!("executionHookInfos[0].podSelector.{unknown}"));
     let mut look = Look::with(json!({}));
     look.missing_templates = vec!["fs".to_owned()];
     let text = "there is no ExecutionHookTemplate `fs` in this namespace: create it first";
@@ -42,12 +49,20 @@ fn what_cannot_be_done_is_refused_before_anything_is_frozen() {
     look.snapshots = vec![snapshot("snap")];
     look.snapshots[0].ours = false;
     assert_refused(look, "SnapshotExists", "there is a VolumeSnapshot `snap` already: nothing was frozen");
-    // Also one that says that it is this one's: nothing was frozen when it was cut.
-    let mut look = Look::with(json!({}));
-    look.snapshots = vec![snapshot("snap")];
-    look.snapshots[0].cut = true;
-    assert_eq!(deeds(&look.decide()), ["write Failed"]);
-    assert_eq!(look.done().outcome(), (Phase::Failed, None, "SnapshotExists".to_owned()));
+    // Also one that says that it is this one's: nothing was frozen when it was cut, or when the storage began.
+    for cut in [true, false] {
+        let mut look = Look::with(json!({}));
+        look.snapshots = vec![snapshot("snap")];
+        look.snapshots[0].cut = cut;
+        assert_eq!(deeds(&look.decide()), ["write Failed"], "{cut}");
+        assert_eq!(look.done().outcome(), (Phase::Failed, None, "SnapshotExists".to_owned()));
+    }
+    for on_hook_failure in ["Fail", "CrashConsistent"] {
+        let mut look = Look::with(json!({"onHookFailure": on_hook_failure}));
+        look.missing_class = Some("there is no VolumeSnapshotClass `fats`".to_owned());
+        let text = "there is no VolumeSnapshotClass `fats`: create it, or name another one. Nothing was frozen";
+        assert_refused(look, "SnapshotClassNotFound", text);
+    }
     let mut look = Look::with(json!({}));
     look.claims[0].pods.clear();
     let text = "claim `data` is attached to a node, but no running container mounts it: name the pods to freeze in \
@@ -71,8 +86,9 @@ fn what_is_refused_and_held_is_let_go() {
 #[test]
 fn the_first_hook_is_made_after_everything_was_pinned() {
     let look = Look::with(json!({}));
-    assert_eq!(deeds(&look.decide()), ["hold", "write Freezing", "freeze app"]);
-    let look = look.done();
+    assert_eq!(deeds(&look.decide()), ["hold", "write Freezing"]);
+    assert_eq!(deeds(&look.done_once().decide()), ["write Freezing", "freeze app"]);
+    let look = Look::with(json!({})).done();
     let status = look.status();
     assert_eq!(said(&status, condition::FROZEN), "False Freezing");
     assert_eq!(status.execution_hook_names, [hook_name(&look.object, 0), hook_name(&look.object, 1)]);
@@ -156,7 +172,7 @@ fn one_that_shares_a_claim_waits_and_says_so_once() {
     assert_eq!(said(&look.status(), condition::FROZEN), "False Waiting");
     assert_eq!(look.decide(), Decision::default());
     look.before = None;
-    assert_eq!(deeds(&look.decide()), ["hold", "write Freezing", "freeze app"]);
+    assert_eq!(deeds(&look.decide()), ["hold", "write Freezing"]);
 }
 
 #[test]

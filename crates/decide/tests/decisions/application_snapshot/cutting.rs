@@ -67,6 +67,18 @@ fn one_of_several_that_fails_fails_all_and_all_go() {
 }
 
 #[test]
+fn message_of_a_late_cut_quotes_the_storage() {
+    let mut look = Look::at_cutting(json!({}));
+    look.snapshots[0].last_error = Some("no such pool".to_owned());
+    look.expiration = None;
+    look.now = 90;
+    let status = look.done().status();
+    assert_eq!(status.snapshots[0].error.as_deref(), Some("no such pool"));
+    let message = status.trouble.unwrap().message;
+    assert_eq!(message, "the cut was not seen within 60 s; VolumeSnapshot `snap` says: no such pool");
+}
+
+#[test]
 fn whatever_ends_the_cut_thaws_and_takes_away_what_we_made() {
     let ends: [(&str, End); 5] = [
         ("CutFailed", |look| look.snapshots[0].error = Some("disk full".to_owned())),

@@ -30,6 +30,8 @@ fn it_is_frozen_and_says_so_and_makes_nothing() {
 fn the_cut_of_the_one_that_was_meant_is_seen_and_marked() {
     let mut look = Look::at_cutting(door_two());
     look.snapshots.push(snapshot("theirs"));
+    assert_eq!(deeds(&look.decide()), ["write Cutting"], "that it is there");
+    look = look.done();
     assert_eq!(deeds(&look.decide()), [""; 0]);
     look.snapshots[0].cut = true;
     let look = look.done().thawed();
@@ -38,6 +40,22 @@ fn the_cut_of_the_one_that_was_meant_is_seen_and_marked() {
     let owner = &look.object.metadata.owner_references.as_ref().expect("it goes with what was marked")[0];
     assert_eq!((owner.kind.as_str(), owner.name.as_str(), owner.uid.as_str()), ("VolumeSnapshot", "theirs", "u"));
     assert_eq!(look.decide(), Decision::default());
+}
+
+#[test]
+fn one_deleted_before_its_cut_thaws_at_once() {
+    let mut look = Look::at_cutting(door_two());
+    look.snapshots.push(snapshot("theirs"));
+    assert_eq!(deeds(&look.decide()), ["write Cutting"], "that it was there is written down, once");
+    let mut look = look.done();
+    assert_eq!(deeds(&look.decide()), [""; 0]);
+    look.snapshots.clear();
+    look.now += 1;
+    assert_eq!(deeds(&look.decide()), ["write Thawing", "thaw"]);
+    let look = look.done().thawed();
+    assert_eq!(look.outcome(), (Phase::Failed, None, "CutFailed".to_owned()));
+    let message = look.status().trouble.unwrap().message;
+    assert!(message.contains("`theirs` was deleted before it was cut"), "{message}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod cutting;
 mod door_two;
 mod freezing;
 mod hooks;
+mod other_notifications;
 mod sharing;
 mod thawing;
 mod verdict;
@@ -19,7 +20,9 @@ use boathook_api::{
 };
 use boathook_decide::{
     Leadership,
-    application_snapshot::{AtTheCut, Claim, Decision, Effect, Observed, SeenSnapshot, Surroundings, User, decide},
+    application_snapshot::{
+        AtTheCut, Claim, Decision, Effect, Observed, Present, SeenSnapshot, Surroundings, User, decide,
+    },
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
@@ -37,6 +40,7 @@ struct Look {
     leadership: Leadership,
     claims: Vec<Claim>,
     missing_templates: Vec<String>,
+    missing_class: Option<String>,
     before: Option<String>,
     snapshots: Vec<SeenSnapshot>,
     refused: Option<String>,
@@ -48,6 +52,8 @@ struct Look {
     beside: Vec<PodNotification>,
     /// There are more than were looked at.
     and_more: bool,
+    /// Those that are there when the freeze begins.
+    present: Present,
     /// The containers that run: UID of the pod, name, ID.
     containers: Vec<(String, String, String)>,
     /// How long the hooks hold at the longest.
@@ -73,7 +79,7 @@ fn user(number: u32) -> User {
 /// One that this object made, or was to.
 fn snapshot(name: &str) -> SeenSnapshot {
     let (name, uid) = (name.to_owned(), format!("{name}-uid"));
-    SeenSnapshot { name, uid, ours: true, deleted: false, cut: false, error: None, consistency: None }
+    SeenSnapshot { name, uid, ours: true, deleted: false, cut: false, error: None, last_error: None, consistency: None }
 }
 
 impl Look {
@@ -95,6 +101,7 @@ impl Look {
             leadership: Leadership::Leader,
             claims: vec![claim("data")],
             missing_templates: vec![],
+            missing_class: None,
             before: None,
             snapshots: vec![],
             refused: None,
@@ -103,6 +110,7 @@ impl Look {
             notifications: vec![],
             beside: vec![],
             and_more: false,
+            present: Present::default(),
             containers: vec![("uid-0".to_owned(), "main".to_owned(), "containerd://main".to_owned())],
             expiration: Some(30),
             policy: HookPolicy::default(),
@@ -171,6 +179,7 @@ impl Look {
         let surroundings = (status.phase == Phase::Pending).then(|| Surroundings {
             claims: self.claims.clone(),
             missing_templates: self.missing_templates.clone(),
+            missing_class: self.missing_class.clone(),
             before: self.before.clone(),
         });
         // Whether it is the one that is meant, is for the decision to say.
@@ -183,6 +192,8 @@ impl Look {
             containers: self.containers.clone(),
             claims: self.claims.clone(),
         });
+        let begins = status.phase == Phase::Freezing && self.hooks.is_empty() && status.shares_freeze_of.is_none();
+        let present = begins.then(|| self.present.clone());
         let observed = Observed {
             object: &self.object,
             identity: self.identity,
@@ -192,13 +203,22 @@ impl Look {
             refused: self.refused.clone(),
             hooks: self.hooks.clone(),
             others: self.others.clone(),
+            present,
             at_the_cut,
         };
         decide(&observed, at(self.now))
     }
 
+    /// The next look, after everything that is decided here was done; and the first hook is made if it was just accepted.
+    fn done(self) -> Self {
+        let was_pending = self.phase() == Phase::Pending;
+        let look = self.done_once();
+        let begins = look.phase() == Phase::Freezing && look.status().shares_freeze_of.is_none();
+        if was_pending && begins { look.done_once() } else { look }
+    }
+
     /// The next look, after everything that is decided here was done.
-    fn done(mut self) -> Self {
+    fn done_once(mut self) -> Self {
         for effect in self.decide().effects {
             match effect {
                 Effect::AddFinalizer => self.object.finalizers_mut().push(THAW_FINALIZER.to_owned()),

@@ -46,18 +46,44 @@ fn a_post_action_that_fails_does_not_keep_the_next_hook_frozen() {
     look.thaw_asked();
     look.hooks.push(inner);
     let mut look = look.done();
-    assert_eq!(look.outcome(), (Phase::Complete, Some(Consistency::Application), String::new()));
+    assert_eq!(look.outcome(), (Phase::ThawFailed, Some(Consistency::Application), String::new()));
     assert_eq!(said(&look.status(), condition::THAWED), "False PostActionFailed");
+    assert_eq!(said(&look.status(), condition::FROZEN), "Unknown PostActionFailed");
+    assert!(!look.status().conditions.iter().any(|said| said.type_ == condition::COMPLETE), "it is not complete");
+    assert_eq!(look.status().complete_time, None);
     assert_eq!(look.hooks.len(), 1, "the one that failed stays for a person to read");
     assert!(look.status().freeze_window.is_some_and(|window| window.duration.is_none()), "something is frozen still");
     assert_eq!(look.decide(), Decision::default());
     // It succeeds later.
     look.thaw_asked();
-    assert_eq!(deeds(&look.decide()), ["write Complete", "delete hook"]);
+    let decision = look.decide();
+    assert_eq!(deeds(&decision), ["write Complete", "delete hook"]);
+    assert_eq!(decision.reports[0].reason, "Thawed");
     let look = look.done();
     assert_eq!(said(&look.status(), condition::THAWED), "True Thawed");
+    assert_eq!(said(&look.status(), condition::FROZEN), "False Thawed");
+    assert_eq!(said(&look.status(), condition::COMPLETE), "True Cut");
     assert!(look.status().freeze_window.is_some_and(|window| window.duration.is_some()));
     assert_eq!(look.outcome(), (Phase::Complete, Some(Consistency::Application), String::new()));
+}
+
+#[test]
+fn failed_thaw_is_reported_once_a_minute() {
+    let mut look = Look::at_thawing(json!({})).until(Phase::ThawFailed, |look| look.thaw_hooks(false));
+    let first = look.now;
+    let note = |look: &Look| look.decide().reports.into_iter().map(|report| (report.reason, report.note)).next();
+    for later in [10, 59] {
+        look.now = first + later;
+        look.thaw_hooks(false);
+        assert_eq!(look.decide(), Decision::default(), "{later} s later");
+    }
+    look.now = first + 60;
+    look.thaw_hooks(false);
+    assert_eq!(deeds(&look.decide()), ["write ThawFailed"]);
+    let (reason, note) = note(&look).expect("it is reported");
+    assert!(reason == "PostActionFailed" && note.contains("pod `db-0`: it sticks"), "{note}");
+    let look = look.done();
+    assert_eq!(look.decide(), Decision::default(), "and once");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Whether it is application-consistent: only when that is known to be true.
 
 use boathook_api::{
-    PodNotification,
+    Action, PodNotification,
     application_snapshot::{Consistency, Phase},
     hook_action::HookPolicy,
     pod_notification::Executor,
@@ -239,6 +239,88 @@ fn what_somebody_else_thawed_in_the_same_container_makes_it_a_crash() {
         let look = beside(0, change).done();
         assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
     }
+}
+
+/// Cut at second 8, beside a PodNotification that ran in the frozen container from second 7 on.
+fn beside_handler(change: impl Fn(&mut PodNotification)) -> Look {
+    let mut look = Look::at_cut(json!({}));
+    let mut other = look.notifications[0].clone();
+    (other.metadata.name, other.metadata.owner_references) = (Some("other".to_owned()), None);
+    other.spec.undo = None;
+    other.status = None;
+    other.status.get_or_insert_default().pod_uid = Some("uid-0".to_owned());
+    children::claim(&mut other, ME, 7);
+    children::end(&mut other, 7, &[]);
+    change(&mut other);
+    look.beside = vec![other];
+    look
+}
+
+fn action(command: &str) -> Action {
+    serde_json::from_value(json!({"exec": {"command": [command]}, "timeoutSeconds": 3})).expect("it is an action")
+}
+
+#[test]
+fn handler_without_undo_in_a_frozen_container_makes_a_crash() {
+    let owner = Look::at_cut(json!({})).notifications[0].metadata.owner_references.clone();
+    assert!(owner.is_some());
+    let forges_owner = |other: &mut PodNotification| other.metadata.owner_references = owner.clone();
+    let harmful: [&dyn Fn(&mut PodNotification); 5] = [
+        &|_| (),
+        &|other| children::end(other, 7, &["main"]),
+        &|other| other.status.as_mut().expect("it ran").complete_time = None,
+        &|other| (other.spec.notifier, other.spec.action) = (Some("unlock".to_owned()), None),
+        &forges_owner,
+    ];
+    for change in harmful {
+        let look = beside_handler(change).done();
+        assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Crash), "ThawedByAnother".to_owned()));
+        let message = look.status().trouble.expect("it is a crash").message;
+        assert!(message.contains("`other` ran in pod `db-0`"), "{message}");
+    }
+    let harmless: [&dyn Fn(&mut PodNotification); 4] = [
+        &|other| other.status.as_mut().expect("it ran").claim = None,
+        &|other| {
+            children::claim(other, ME, 0);
+            children::end(other, 1, &[]);
+        },
+        &|other| other.status.as_mut().expect("it ran").containers[0].name = "side".to_owned(),
+        &|other| other.status.as_mut().expect("it ran").pod_uid = Some("uid-1".to_owned()),
+    ];
+    for change in harmless {
+        let look = beside_handler(change).done();
+        assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
+    }
+}
+
+#[test]
+fn handler_that_runs_the_own_undo_makes_a_crash() {
+    let armed = |notifier: Option<&str>, command: Option<&str>| {
+        beside_handler(|other| {
+            (other.spec.notifier, other.spec.action) = (notifier.map(ToOwned::to_owned), command.map(action));
+            // With an undo of its own it would pass for a freeze.
+            other.spec.undo = Some(serde_json::from_value(json!({"notifier": "other"})).expect("it is an undo"));
+        })
+    };
+    assert_crash(armed(None, Some("thaw")), "ThawedByAnother");
+    let look = armed(None, Some("freeze")).done();
+    assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
+    let by_notifier = |name: &str| {
+        let mut look = armed(Some(name), None);
+        let thaw = json!({"notifier": "unlock"});
+        for child in &mut look.notifications {
+            child.spec.undo = Some(serde_json::from_value(thaw.clone()).expect("it is an undo"));
+        }
+        for hook in &mut look.hooks {
+            let recorded = hook.status.as_mut().and_then(|status| status.recorded.as_mut()).expect("it is accepted");
+            recorded.post_action = Some(serde_json::from_value(thaw.clone()).expect("it is an action"));
+            recorded.expiration_seconds = None;
+        }
+        look
+    };
+    assert_crash(by_notifier("unlock"), "ThawedByAnother");
+    let look = by_notifier("lock").done();
+    assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn an_adoption_marks_every_replica_set_and_the_deployment_last() {
     look.sets.push(set("older", 0, 0, None));
     look.sets[1].managed = false;
     let decision = look.decide();
-    assert_eq!(words(&decision), ["web-old done.1", "web-older -", "annotate true", "status"]);
+    assert_eq!(words(&decision), ["web-old done.1", "web-older -", "status", "annotate true"]);
     for effect in &decision.effects {
         match effect {
             Effect::MarkReplicaSet { annotate, .. } => assert_eq!(*annotate, Annotate::Write("managed".to_owned())),
@@ -32,8 +32,23 @@ fn an_adoption_marks_every_replica_set_and_the_deployment_last() {
     }
     look.done();
     assert_eq!(look.phase(), Some(RolloutPhase::Complete));
+    assert_eq!(look.condition("Complete"), ("False".to_owned(), "Adopting".to_owned()));
+    assert!(told(&look.done()).contains(&"Adopted"));
     assert_eq!(look.condition("Complete"), ("True".to_owned(), "Adopted".to_owned()));
     assert!(look.rollout().stages.is_empty());
+}
+
+#[test]
+fn adoption_is_complete_only_once_the_deployment_is_annotated() {
+    let mut look = unmanaged(Strategy::Recreate);
+    for effect in &look.decide().effects {
+        let annotated = matches!(effect, Effect::AnnotateDeployment { .. });
+        look.carry_out(effect);
+        let is_true = look.object.status.is_some() && look.condition("Complete").0 == "True";
+        assert!(annotated || !is_true, "a version that is rolled out now is not held");
+    }
+    look.done();
+    assert_eq!(look.condition("Complete").0, "True");
 }
 
 #[test]
@@ -42,7 +57,7 @@ fn a_rollout_under_way_goes_on_when_it_is_adopted() {
     look.write_template("new");
     look.sets.push(set("new", 2, 1, None));
     look.sets[1].managed = false;
-    let marks = ["web-new done.2", "web-old draining.2.hashnew", "annotate true", "status"];
+    let marks = ["web-new done.2", "web-old draining.2.hashnew", "status", "annotate true"];
     assert_eq!(words(&look.decide()), marks);
 }
 
@@ -90,8 +105,8 @@ fn what_was_recorded_of_another_deployment_of_its_name_counts_for_nothing() {
     let mut look = Look::at_pre(Strategy::RollingUpdate, json!({"pre": hook("Retry")}));
     look.deployment().uid = "another".to_owned();
     look.deployment().lifecycle = None;
-    let decision = look.done();
-    assert!(told(&decision).contains(&"Adopted"));
+    look.done();
+    assert!(told(&look.done()).contains(&"Adopted"));
     let status = look.object.status.expect("as it is written here");
     assert_eq!(status.deployment_uid.as_deref(), Some("another"));
     assert!(status.history.is_empty());

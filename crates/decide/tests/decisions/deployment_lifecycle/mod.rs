@@ -13,7 +13,7 @@ mod starting;
 
 use boathook_api::{
     DeploymentLifecycle,
-    deployment_lifecycle::{Rollout, RolloutPhase, Stage, StageRecord},
+    deployment_lifecycle::{DeploymentLifecycleStatus, Rollout, RolloutPhase, Stage, StageRecord},
     words::LIFECYCLE_FINALIZER,
 };
 use boathook_decide::{
@@ -21,7 +21,7 @@ use boathook_decide::{
     deployment_lifecycle::{Decision, Deployment, Effect, End, HookPod, Observed, ReplicaSet, Strategy, decide},
 };
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::{api::core::v1::PodTemplateSpec, apimachinery::pkg::apis::meta::v1::MicroTime};
 use serde_json::{Value, json};
 
 /// Its Deployment has 3 replicas of the template `old`, and 100 s for each stage.
@@ -100,6 +100,14 @@ impl Look {
         let mut object = DeploymentLifecycle::new("web", serde_json::from_value(spec).expect("it is a spec"));
         object.metadata.namespace = Some("shop".to_owned());
         object.metadata.finalizers = Some(vec![LIFECYCLE_FINALIZER.to_owned()]);
+        let start = MicroTime(at(10));
+        let rollout =
+            json!({"target": "old", "revision": "1", "replicaSet": "web-old", "phase": "Post", "startTime": start});
+        object.status = Some(DeploymentLifecycleStatus {
+            deployment_uid: Some("web-uid".to_owned()),
+            rollout: Some(serde_json::from_value(rollout).expect("it is a record")),
+            ..DeploymentLifecycleStatus::default()
+        });
         let mut look = Self {
             object,
             leadership: Leadership::Leader,

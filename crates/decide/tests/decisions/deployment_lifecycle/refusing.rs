@@ -25,7 +25,16 @@ fn mid_and_an_aborting_post_need_recreate_and_the_message_names_it() {
 }
 
 #[test]
-fn a_lifecycle_that_is_not_accepted_holds_what_it_looks_after_and_adopts_nothing() {
+fn nul_in_a_command_holds_rather_than_runs() {
+    let spec = json!({"pre": {"execNewPod": {"containerName": "main", "command": ["migrate", "\0"]}}});
+    let mut look = Look::new_template(Strategy::RollingUpdate, spec);
+    look.done();
+    assert_eq!(look.condition("Accepted"), ("False".to_owned(), "Invalid".to_owned()));
+    assert_eq!((look.gate("new"), look.rollout().target.as_str()), (None, "old"));
+}
+
+#[test]
+fn unfit_lifecycle_holds_rather_than_rolls_unhooked() {
     let mut look = Look::new_template(Strategy::RollingUpdate, json!({"mid": hook("Retry")}));
     assert_eq!(look.condition("Accepted"), ("False".to_owned(), "Strategy".to_owned()));
     look.done();
@@ -36,7 +45,10 @@ fn a_lifecycle_that_is_not_accepted_holds_what_it_looks_after_and_adopts_nothing
     let mut adopted = Look::new_template(Strategy::RollingUpdate, json!({"mid": hook("Retry")}));
     adopted.deployment().lifecycle = None;
     adopted.sets[0].managed = false;
-    assert!(words(&adopted.done()).is_empty());
+    let done = words(&adopted.done());
+    assert!(done.contains(&"annotate true".to_owned()), "{done:?}");
+    assert_eq!(adopted.condition("Accepted"), ("False".to_owned(), "Strategy".to_owned()));
+    assert_eq!(adopted.condition("Succeeded"), ("False".to_owned(), "Strategy".to_owned()));
 }
 
 #[test]
@@ -94,6 +106,8 @@ fn a_deployment_that_is_not_there_or_goes_is_waited_for() {
     look.deployment().deleted = true;
     assert_eq!(words(&look.done()), ["status"]);
     assert_eq!(look.condition("Accepted"), ("False".to_owned(), "DeploymentNotFound".to_owned()));
+    assert_eq!(look.condition("Complete"), ("False".to_owned(), "DeploymentNotFound".to_owned()));
+    assert_eq!(look.condition("Succeeded").0, "Unknown");
     look.deployment = None;
     assert!(words(&look.done()).is_empty());
 }

@@ -15,12 +15,12 @@ fn rolled_out(look: &mut Look) {
 }
 
 #[test]
-fn a_rolling_update_is_opened_then_drained_and_recorded_last() {
+fn rolling_update_is_recorded_then_opened_then_drained() {
     let mut look = Look::at_pre(Strategy::RollingUpdate, json!({"pre": hook("Retry"), "post": hook("Retry")}));
     look.done();
     look.end(End::Succeeded);
     let decision = look.done();
-    let opens = ["web-new open.2", "web-old draining.2.hashnew", "BoathookLifecycle=Rolling", "status"];
+    let opens = ["status", "web-new open.2", "web-old draining.2.hashnew", "BoathookLifecycle=Rolling"];
     assert_eq!(words(&decision), opens);
     assert_eq!(told(&decision), ["HookSucceeded"]);
     assert_eq!((look.phase(), look.stage(Stage::Pre).state), (Some(RolloutPhase::Rolling), StageState::Succeeded));
@@ -30,7 +30,7 @@ fn a_rolling_update_is_opened_then_drained_and_recorded_last() {
     assert_eq!(words(&look.done()), ["status", "create pod", "BoathookLifecycle=Post", "status"]);
     look.end(End::Succeeded);
     let decision = look.done();
-    let completes = ["web-new done.2", "BoathookLifecycle=Complete", "web-old -", "status"];
+    let completes = ["BoathookLifecycle=Complete", "status", "web-new done.2", "web-old -"];
     assert_eq!(words(&decision)[..4], completes);
     assert_eq!(words(&decision)[4..], ["delete pod", "delete pod"], "succeeded ones go, once that is recorded");
     assert_eq!(look.condition("Complete"), ("True".to_owned(), "Complete".to_owned()));
@@ -64,7 +64,7 @@ fn a_recreate_is_recorded_as_mid_before_anything_drains_and_mid_runs_when_nothin
     assert_eq!((look.hook_pods.len(), look.said().1.as_str()), (2, "Mid"));
     assert_eq!(look.rollout().revision.as_deref(), Some("2"), "by now there is one");
     look.end(End::Succeeded);
-    assert_eq!(words(&look.done())[0], "web-new open.2");
+    assert_eq!(words(&look.done())[..2], ["status", "web-new open.2"]);
 }
 
 #[test]
@@ -108,39 +108,52 @@ fn complete_is_when_every_count_is_as_wanted_and_the_generation_is_seen() {
 }
 
 #[test]
-fn a_target_that_is_done_is_idle_whatever_was_recorded() {
-    let mut look = Look::at_pre(Strategy::RollingUpdate, json!({"pre": hook("Retry"), "post": hook("Retry")}));
-    look.done();
-    look.sets[1].gate = Some("done.2".to_owned());
-    look.end(End::Succeeded);
-    let decision = look.done();
-    assert_eq!((look.phase(), look.stage(Stage::Pre).state), (Some(RolloutPhase::Complete), StageState::Succeeded));
-    assert_eq!(told(&decision), ["Complete"]);
+fn mark_without_its_record_is_revoked() {
+    for forged in ["open.2", "done.2"] {
+        let mut look = Look::at_pre(Strategy::RollingUpdate, json!({"pre": hook("Abort"), "post": hook("Retry")}));
+        look.done();
+        look.sets[1].gate = Some(forged.to_owned());
+        look.done();
+        assert_eq!((look.gate("new"), look.phase()), (None, Some(RolloutPhase::Pre)), "{forged} while pre runs");
+        look.fail();
+        look.done();
+        look.sets[1].gate = Some(forged.to_owned());
+        look.done();
+        assert_eq!((look.gate("new"), look.phase()), (None, Some(RolloutPhase::Aborted)), "{forged} after the veto");
 
-    let mut forgotten = Look::idle(Strategy::RollingUpdate, json!({"pre": hook("Retry")}));
-    forgotten.object.status.as_mut().unwrap().rollout = None;
-    forgotten.done();
-    assert_eq!((forgotten.phase(), forgotten.hook_pods.len()), (Some(RolloutPhase::Complete), 0));
+        let mut unseen = Look::new_template(Strategy::RollingUpdate, json!({"pre": hook("Abort")}));
+        unseen.sets[1].gate = Some(forged.to_owned());
+        unseen.done();
+        assert_eq!(unseen.gate("new"), None, "{forged} before the rollout is recorded");
+        unseen.done();
+        unseen.done();
+        assert_eq!((unseen.phase(), unseen.hook_pods.len()), (Some(RolloutPhase::Pre), 1));
+    }
 }
 
 #[test]
-fn a_target_that_is_open_rolls_whatever_was_recorded_and_its_stages_have_passed() {
-    for (policy, end, state) in
-        [("Retry", End::Succeeded, StageState::Succeeded), ("Ignore", End::Failed("1".to_owned()), StageState::Ignored)]
-    {
-        let mut look = Look::at_pre(Strategy::RollingUpdate, json!({"pre": hook(policy)}));
-        look.done();
-        look.end(end);
-        look.sets[1].gate = Some("open.2".to_owned());
-        look.done();
-        assert_eq!((look.phase(), look.stage(Stage::Pre).state), (Some(RolloutPhase::Rolling), state));
-        assert_eq!(look.gate("old"), Some("draining.2.hashnew"));
-    }
-    let mut forgotten = Look::at_pre(Strategy::RollingUpdate, json!({"pre": hook("Retry"), "post": hook("Retry")}));
-    forgotten.sets[1].gate = Some("open.2".to_owned());
-    forgotten.object.status = None;
+fn mark_is_written_after_its_record() {
+    let mut look = Look::at_pre(Strategy::RollingUpdate, json!({}));
+    let decision = look.done();
+    assert_eq!(words(&decision)[..2], ["status", "web-new open.2"]);
+    rolled_out(&mut look);
+    let decision = words(&look.done());
+    let place = |word: &str| decision.iter().position(|one| one == word).expect("it is written");
+    assert!(place("status") < place("web-new done.2"), "{decision:?}");
+
+    // The controller stopped between the two.
+    look.sets[1].gate = Some("open.2".to_owned());
+    assert_eq!(words(&look.done()), ["web-new done.2"]);
+}
+
+#[test]
+fn done_target_without_any_record_is_idle() {
+    let mut forgotten = Look::idle(Strategy::RollingUpdate, json!({"pre": hook("Retry")}));
+    forgotten.object.status.as_mut().unwrap().rollout = None;
     forgotten.done();
-    assert_eq!((forgotten.phase(), forgotten.hook_pods.len()), (Some(RolloutPhase::Rolling), 0));
+    forgotten.done();
+    assert_eq!((forgotten.phase(), forgotten.hook_pods.len()), (Some(RolloutPhase::Complete), 0));
+    assert_eq!(forgotten.gate("old"), Some("done.1"));
 }
 
 #[test]
@@ -318,7 +331,7 @@ fn of_two_replica_sets_of_one_template_the_older_one_is_meant_as_kubernetes_has_
         created: super::at(9),
         ..twin
     });
-    assert_eq!(words(&look.done())[0], "web-new open.2");
+    assert_eq!(words(&look.done())[..2], ["status", "web-new open.2"]);
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn a_pod_whose_sidecar_never_ends_is_deleted_once_its_success_is_recorded() {
     let mut look = running("Retry");
     look.hook_pods[0].end = Some(End::Succeeded);
     let words = words(&look.decide());
-    assert_eq!(words[..3], ["status", "delete pod", "web-new open.2"]);
+    assert_eq!(words[..4], ["status", "delete pod", "status", "web-new open.2"]);
 }
 
 #[test]

@@ -36,10 +36,10 @@ fn a_newer_template_ends_the_hook_that_runs_and_begins_when_it_is_gone() {
     let decision = look.done();
     assert!(told(&decision).contains(&"Superseded"));
     assert_eq!(look.rollout().target, "newer");
-    assert_eq!(
-        look.object.status.as_ref().expect("as it is written here").history[0].outcome,
-        RolloutOutcome::Superseded
-    );
+    let past = &look.object.status.as_ref().expect("as it is written here").history[0];
+    let stage = &past.rollout.stages[0];
+    assert_eq!((past.outcome, stage.state), (RolloutOutcome::Superseded, StageState::Superseded));
+    assert!(stage.complete_time.is_some());
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_template_that_came_back_before_anything_was_let_in_is_a_cancel() {
     look.write_template("old");
     look.sets[0].revision = Some("3".to_owned());
     let decision = look.done();
-    assert_eq!(words(&decision), ["web-old done.3", "BoathookLifecycle=Complete", "status"]);
+    assert_eq!(words(&decision), ["status", "web-old done.3", "BoathookLifecycle=Complete"]);
     assert_eq!(told(&decision), ["Superseded", "Cancelled"]);
     assert_eq!(look.condition("Complete"), ("True".to_owned(), "Cancelled".to_owned()));
     assert!(look.rollout().stages.is_empty() && look.rollout().hooks.post.is_none(), "it has no hooks");

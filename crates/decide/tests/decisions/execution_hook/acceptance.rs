@@ -32,7 +32,25 @@ fn assert_refused(look: Look, reason: &str, text: &str) {
 #[test]
 fn what_cannot_be_run_is_refused_with_what_to_write() {
     let named = |list: serde_json::Value| Look::with(json!({"podContainerNamesList": list}));
+    let operator = json!({"matchExpressions": [{"key": "app", "operator": "Has"}]});
+    let of_names = "is not a name: write lower-case letters, digits, `-` and `.`, with a letter or digit at both ends";
+    let (pod_name, template_name) = (
+        format!(r#"podContainerNamesList[0].podName: "db\0" {of_names}"#),
+        format!(r#"executionHookTemplateName: "My SQL" {of_names}"#),
+    );
     let cases = [
+        (
+            Look::with(json!({"podSelector": operator})),
+            "Invalid",
+            r#"podSelector.matchExpressions[0].operator: "Has" is unknown: write In, NotIn, Exists, DoesNotExist"#,
+        ),
+        (named(json!([{"podName": "db\0", "containerNames": ["main"]}])), "Invalid", &pod_name),
+        (Look::at_new(json!({"executionHookTemplateName": "My SQL", "podSelector": {}})), "Invalid", &template_name),
+        (
+            Look::with(json!({"preAction": {"exec": {"command": ["sync", "\0"]}}})),
+            "Invalid",
+            "preAction: exec.command[1]: contains a NUL byte, which no program can be given: remove it",
+        ),
         (
             Look::at_new(json!({"executionHookTemplateName": "mysql", "podSelector": {}})),
             "TemplateNotFound",

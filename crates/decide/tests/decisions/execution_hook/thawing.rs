@@ -1,10 +1,11 @@
 //! Deleted, asked to thaw, expired: everything is taken back, and said how that went.
 
-use boathook_api::words::{ABANDON_UNDO, UNDO_NOW, condition};
+use boathook_api::words::{ABANDON_UNDO, ABANDONED_BY, UNDO_NOW, condition};
 use boathook_decide::{
     Gravity,
     execution_hook::{Decision, Effect, is_settled},
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use serde_json::json;
 
@@ -15,7 +16,7 @@ fn a_thaw_is_asked_for_by_the_field_or_by_deletion_and_once() {
     for look in [Look::at_frozen().requested(), Look::at_frozen().deleted()] {
         assert_eq!(deeds(&look.decide()), ["thaw", "thaw", "write"]);
         let look = look.done();
-        assert_eq!(said(&look.status(), condition::FROZEN), "False ThawRequested");
+        assert_eq!(said(&look.status(), condition::FROZEN), "Unknown ThawRequested");
         assert_eq!(said(&look.status(), condition::THAWED), "False Thawing");
         assert_eq!(look.status().post_action_succeed, None);
         assert_eq!(look.decide(), Decision::default());
@@ -102,11 +103,22 @@ fn a_post_action_that_fails_is_said_once_and_may_still_succeed() {
     assert_eq!(look.status().freeze_window.and_then(|window| window.end_time), None);
     look.undo(0, [20, 21], false);
     assert_eq!(look.decide(), Decision::default(), "that it failed again is no news");
-    look.undo(0, [30, 31], true);
+    look.undo(0, [70, 71], false);
+    let decision = look.decide();
+    assert_eq!(deeds(&decision), ["write"], "but after a minute it is");
+    let reports: Vec<_> = decision.reports.iter().map(|report| (report.gravity, report.reason.as_str())).collect();
+    assert_eq!(reports, [(Gravity::Warning, "PostActionFailed")]);
+    let mut look = look.done();
+    let post = look.status().container_execution_hook_statuses[0].post_action_status.clone().expect("it ran");
+    assert_eq!(post.complete_timestamp.map(|time| time.0), Some(at(71)));
+    assert_eq!(said(&look.status(), condition::FROZEN), "Unknown ThawRequested", "it is still frozen");
+    assert_eq!(look.decide(), Decision::default());
+    look.undo(0, [80, 81], true);
     assert_eq!(deeds(&look.decide()), ["write", "let go"]);
     let mut look = look.done();
     assert_eq!(look.status().post_action_succeed, Some(true));
-    look.undo(0, [40, 41], false);
+    assert_eq!(said(&look.status(), condition::FROZEN), "False ThawRequested");
+    look.undo(0, [90, 91], false);
     assert_eq!(look.decide(), Decision::default(), "and it never turns back");
 }
 
@@ -131,12 +143,12 @@ fn when_the_time_since_the_first_pre_action_is_over_everything_is_taken_back() {
     assert_eq!(deeds(&look.decide()), ["thaw", "thaw", "write"]);
     let look = look.done();
     assert_eq!(said(&look.status(), condition::EXPIRED), "True Expired");
-    assert_eq!(said(&look.status(), condition::FROZEN), "False Expired");
+    assert_eq!(said(&look.status(), condition::FROZEN), "Unknown Expired");
     // Also if the first one has not even finished.
     let mut look = Look::at_freezing();
     look.claim(0, 2);
     look.now = 32;
-    assert_eq!(said(&written(&look.decide()), condition::FROZEN), "False Expired");
+    assert_eq!(said(&written(&look.decide()), condition::FROZEN), "Unknown Expired");
 }
 
 #[test]
@@ -181,7 +193,10 @@ fn what_a_person_gives_up_is_closed_and_never_called_thawed() {
     look.undo(1, [10, 12], true);
     let mut look = look.done().annotated(ABANDON_UNDO, "true");
     look.children[0].annotations_mut().insert(ABANDON_UNDO.to_owned(), "false".to_owned());
+    look.object.annotations_mut().insert(ABANDONED_BY.to_owned(), "jane".to_owned());
     assert_eq!(deeds(&look.decide()), ["give up"]);
+    let asked = look.decide().effects.remove(0);
+    assert!(matches!(asked, Effect::TakeBack(asked) if asked.abandoned_by.as_deref() == Some("jane")));
     look.children[0].annotations_mut().insert(ABANDON_UNDO.to_owned(), "true".to_owned());
     assert_eq!(look.decide(), Decision::default());
     look.close(0, "False", "Abandoned");
@@ -227,6 +242,63 @@ fn a_thaw_that_nobody_could_confirm_is_not_called_one_when_the_child_is_gone() {
 }
 
 #[test]
+fn vanished_notification_leaves_the_thaw_unconfirmed() {
+    for mut look in [Look::at_frozen(), Look::at_frozen().deleted(), Look::at_thawing()] {
+        // Its finalizer was removed by hand: nothing says that its undo ran.
+        look.children.remove(0);
+        let mut look = look.done();
+        assert_eq!(look.status().post_action_succeed, None, "the other one is still under way");
+        look.undo(0, [10, 12], true);
+        let decision = look.decide();
+        assert_eq!(deeds(&decision), ["write", "let go"]);
+        let report = &decision.reports[0];
+        assert_eq!((report.gravity, report.reason.as_str()), (Gravity::Warning, "ThawUnconfirmed"));
+        let status = written(&decision);
+        assert_eq!(said(&status, condition::THAWED), "Unknown ThawUnconfirmed");
+        assert_eq!((status.post_action_succeed, status.freeze_window.unwrap().end_time), (Some(false), None));
+        let message = message(&written(&decision), condition::THAWED);
+        assert!(message.starts_with("pod `db-0`: its PodNotification is gone"), "{message}");
+        let look = look.done();
+        assert_eq!(look.decide(), Decision::default());
+        assert!(is_settled(&look.object, look.children.into_iter()));
+    }
+}
+
+#[test]
+fn vanished_notification_with_a_failed_undo_is_unconfirmed() {
+    let mut look = Look::at_thawing();
+    look.undo(0, [10, 11], false);
+    look.undo(1, [10, 12], true);
+    let mut look = look.done();
+    look.children.remove(0);
+    assert_eq!(said(&written(&look.decide()), condition::THAWED), "Unknown ThawUnconfirmed");
+}
+
+#[test]
+fn undo_of_a_deleted_notification_is_recorded_at_once() {
+    let mut look = Look::at_frozen();
+    look.children[0].metadata.deletion_timestamp = Some(Time(at(5)));
+    let mut look = look.done();
+    look.undo(0, [5, 6], true);
+    assert_eq!(deeds(&look.decide()), ["write"], "it goes before the other one is undone");
+    let mut look = look.done();
+    assert_eq!(look.decide(), Decision::default());
+    look.children.remove(0);
+    look.undo(0, [5, 7], true);
+    assert_eq!(said(&written(&look.decide()), condition::THAWED), "True Thawed");
+}
+
+#[test]
+fn vanished_notification_without_undo_owes_nothing() {
+    let mut look = Look::with(json!({"postAction": null})).done();
+    look.succeed(0, [2, 3]);
+    look.succeed(1, [2, 3]);
+    let mut look = look.done();
+    look.children.remove(0);
+    assert_eq!(said(&written(&look.decide()), condition::THAWED), "True Thawed");
+}
+
+#[test]
 fn a_pod_that_is_gone_needs_no_thaw() {
     let mut look = Look::at_thawing();
     look.undo(1, [10, 12], true);
@@ -243,10 +315,11 @@ fn a_pod_that_is_gone_needs_no_thaw() {
 
 #[test]
 fn a_child_that_comes_when_everything_is_over_is_taken_back() {
-    let mut look = Look::at_thawing();
-    let mut late = look.children.remove(1);
-    late.status = None;
-    late.spec.undo_requested = false;
+    let mut look = Look::at_freezing().requested();
+    // The request to create it is still on its way.
+    let late = look.children.remove(1);
+    look.succeed(0, [2, 4]);
+    let mut look = look.done();
     look.undo(0, [10, 11], true);
     let mut look = look.done();
     assert_eq!(look.status().post_action_succeed, Some(true));

@@ -1,6 +1,9 @@
 //! The API server: versions, conflicts, admission by the gate; and whoever watches is told of what changed.
 
-use boathook_decide::deployment_lifecycle::gate::{Request, Update, Verdict, drain_is_valid, judge};
+use boathook_decide::deployment_lifecycle::{
+    gate::{Request, Update, Verdict, drain_is_valid, judge},
+    record::lets_drain,
+};
 
 use super::{
     World,
@@ -87,7 +90,11 @@ impl World {
                 let facts: Vec<_> = self.sets.iter().map(|set| (set.hash(), text(set), digest(set.template))).collect();
                 let facts = facts.iter().map(|(hash, revision, digest)| (&**hash, &**revision, &**digest));
                 let valid = drain_is_valid(&target, &digest(self.deployment.template), facts);
-                Ok(if valid { set.replicas } else { old })
+                let status = self.lifecycle.as_ref().and_then(|lifecycle| lifecycle.status.as_ref());
+                let rollout = status.and_then(|status| status.rollout.as_ref());
+                let recorded = rollout.is_some_and(|rollout| lets_drain(rollout, &digest(self.deployment.template)));
+                let let_go = self.deployment.lifecycle.is_none();
+                Ok(if valid && (recorded || let_go) { set.replicas } else { old })
             }
         }
     }

@@ -12,6 +12,7 @@ use super::{
 use crate::world::{
     BACK_OFF,
     process::Who,
+    reports_failure_again,
     request::{Failed, Fate},
     run::{Run, Running},
 };
@@ -57,8 +58,11 @@ impl World {
 
     fn carry_out(&mut self, who: Who, doing: &mut Doing, effect: Effect, fate: Fate) -> Result<(), Failed> {
         match effect {
+            // There are no snapshots here.
+            Effect::RecordOn(_) => Ok(()),
             Effect::AddFinalizer => self.write(who, doing, Write::AddFinalizer, fate),
             Effect::RemoveFinalizer => self.write(who, doing, Write::RemoveFinalizer, fate),
+            Effect::RequestUndo => self.write(who, doing, Write::RequestUndo, fate),
             Effect::WriteStatus(status) => self.write(who, doing, Write::Status(status), fate),
             Effect::Delete => self.write(who, doing, Write::Delete, fate),
             // Asked again at the last moment: the writes before may have taken long.
@@ -110,10 +114,12 @@ impl World {
         let counts = !matches!(write, Write::Delete);
         let phase = doing.object.status.as_ref().is_some_and(|status| status.state.is_terminal());
         let version = self.server.write(doing.version, write, fate, self.now)?;
+        let written = self.server.version(version).cloned();
+        let counts = counts && !written.as_ref().is_some_and(|after| reports_failure_again(&doing.object, after));
         self.writes[usize::from(phase)] += usize::from(counts);
         doing.version = version;
         self.process(who).memory.known = Some(version);
-        match self.server.version(version).cloned() {
+        match written {
             Some(object) => {
                 doing.object = object.clone();
                 self.process(who).memory.last = Some(object);

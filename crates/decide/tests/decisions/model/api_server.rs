@@ -18,6 +18,7 @@ pub(crate) struct ApiServer {
 pub(crate) enum Write {
     AddFinalizer,
     RemoveFinalizer,
+    RequestUndo,
     Status(Box<PodNotificationStatus>),
     Delete,
 }
@@ -103,6 +104,7 @@ impl ApiServer {
             Write::AddFinalizer if object.metadata.deletion_timestamp.is_some() => return Err(Failed),
             Write::AddFinalizer => object.finalizers_mut().push(UNDO_FINALIZER.to_owned()),
             Write::RemoveFinalizer => object.finalizers_mut().retain(|finalizer| finalizer != UNDO_FINALIZER),
+            Write::RequestUndo => object.spec.undo_requested = true,
             Write::Status(status) => object.status = Some(*status),
             Write::Delete => {
                 object.metadata.deletion_timestamp.get_or_insert(Time(now));

@@ -53,7 +53,9 @@ impl World {
         let expires = self.process(who).ledger.as_ref().and_then(|record| record.expires);
         let room = !matches!(sight, Sight::Crowded);
         let sessions = Sessions { of: self.process(who).memory.sessions.clone(), closing: false };
-        let observed = Observed { object: &object, me, pod, run, undo, sessions, expires, room, author_checked: true };
+        let undecided = vec![];
+        let observed =
+            Observed { object: &object, me, pod, run, undo, sessions, expires, room, author_checked: true, undecided };
         let decision = if gone { decide_gone(&observed, now) } else { decide(&observed, now) };
         let thaw_only = matches!(role, Role::Controller { leadership: Leadership::ThawOnly, .. });
         let (effects, again) = (decision.effects.into(), decision.again);

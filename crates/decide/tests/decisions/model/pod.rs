@@ -98,7 +98,14 @@ impl Pods {
             return decide::SeenPod::Gone { node_ready: self.node_ready };
         }
         let (node, over, containers) = (Some(NODE.to_owned()), self.over, CONTAINERS.map(str::to_owned).into());
-        decide::SeenPod::There(decide::Pod { uid, node, over, containers, declared: Ok(self.declared.clone()) })
+        decide::SeenPod::There(decide::Pod {
+            uid,
+            node,
+            over,
+            ending: false,
+            containers,
+            declared: Ok(self.declared.clone()),
+        })
     }
 
     /// A handler begins, if its pod is there; returns its place.

@@ -11,7 +11,7 @@ use boathook_decide::{
 };
 use kube::ResourceExt;
 
-use super::{at, ended, notification, pod};
+use super::{at, ended, notification, pod, undeclared};
 
 fn look(object: &Notification, pods: Vec<Pod>, children: Vec<PodNotification>) -> Decision {
     let leadership = Leadership::Leader;
@@ -103,6 +103,42 @@ fn it_is_complete_when_every_pre_existing_pod_has_been_told() {
     // Then nothing changes any more.
     let object = Notification { status: Some(last), ..object };
     assert_eq!(look(&object, vec![pod(1, -1), pod(9, -1)], made), Decision::default());
+}
+
+#[test]
+fn undeclared_pods_are_counted_apart() {
+    let object = notification(PodSelectionPolicy::PreExistingPods, None);
+    let pods = vec![pod(1, -1), pod(2, -1)];
+    let made = children(&look(&object, pods.clone(), vec![]));
+    let some = vec![ended(&made[0], State::Succeeded), undeclared(&made[1])];
+    let some = status(&look(&object, pods.clone(), some)).unwrap();
+    assert_eq!((some.succeeded_count, some.failed_count, some.undeclared_count), (1, 0, 1));
+    assert_eq!(condition(&some, "Succeeded"), ("True".to_owned(), "Succeeded".to_owned()));
+    let none = vec![undeclared(&made[0]), undeclared(&made[1])];
+    let none = status(&look(&object, pods, none)).unwrap();
+    assert_eq!((none.succeeded_count, none.failed_count, none.undeclared_count), (0, 0, 2));
+    assert_eq!(condition(&none, "Complete"), ("True".to_owned(), "NoMatchingNotifier".to_owned()));
+    assert_eq!(condition(&none, "Succeeded"), ("False".to_owned(), "NoMatchingNotifier".to_owned()));
+    let empty = status(&look(&object, vec![], vec![])).unwrap();
+    assert_eq!(condition(&empty, "Succeeded"), ("False".to_owned(), "NoPod".to_owned()));
+}
+
+#[test]
+fn one_condition_tells_success_from_failure() {
+    let object = notification(PodSelectionPolicy::PreExistingPods, None);
+    let pods = vec![pod(1, -1)];
+    let first = look(&object, pods.clone(), vec![]);
+    assert_eq!(condition(&status(&first).unwrap(), "Succeeded").0, "Unknown");
+    let made = children(&first);
+    for (state, truth) in [(State::Succeeded, "True"), (State::Failed, "False")] {
+        let last = status(&look(&object, pods.clone(), vec![ended(&made[0], state)])).unwrap();
+        assert_eq!(condition(&last, "Succeeded").0, truth);
+    }
+    // A failed pod stays failed, whatever pods come later.
+    let all = notification(PodSelectionPolicy::AllPods, None);
+    let made = children(&look(&all, pods.clone(), vec![]));
+    let failed = status(&look(&all, pods, vec![ended(&made[0], State::Failed)])).unwrap();
+    assert_eq!(condition(&failed, "Succeeded").0, "False");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use boathook_api::{
 };
 use boathook_decide::notification::Pod;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, Time};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH + SignedDuration::from_secs(1_000 + seconds)
@@ -34,5 +34,20 @@ fn pod(number: usize, created: i64) -> Pod {
 fn ended(child: &PodNotification, state: State) -> PodNotification {
     let mut child = child.clone();
     child.status.get_or_insert_default().state = state;
+    child
+}
+
+/// The same child, of a pod that declares no such notifier.
+fn undeclared(child: &PodNotification) -> PodNotification {
+    let mut child = ended(child, State::Succeeded);
+    let condition = Condition {
+        type_: "Complete".to_owned(),
+        status: "True".to_owned(),
+        reason: "NoMatchingNotifier".to_owned(),
+        message: String::new(),
+        observed_generation: None,
+        last_transition_time: Time(at(0)),
+    };
+    child.status.get_or_insert_default().conditions.push(condition);
     child
 }

@@ -1,12 +1,14 @@
 //! From a new object to a claim.
 
 use boathook_api::{
+    ApplicationSnapshot,
+    action::Output,
     pod_notification::{ErrorType, Executor, State},
     words::{UNDO_FINALIZER, condition},
 };
 use boathook_decide::{
     Leadership,
-    pod_notification::{Decision, Pod, Role, SeenPod},
+    pod_notification::{Decision, Effect, Me, Pod, Progress, Role, SeenPod, needs_pod},
 };
 use kube::ResourceExt;
 use serde_json::json;
@@ -27,6 +29,63 @@ fn with_the_api_executor_one_write_accepts_and_claims_and_two_of_three_container
     }
     assert_eq!(undone(&status), "Armed");
     assert_eq!(reason(&status, condition::ACCEPTED), ("Pinned".to_owned(), "True".to_owned()));
+}
+
+#[test]
+fn notification_is_recorded_on_undecided_snapshots_before_it_is_accepted() {
+    let spec = json!({"source": {"persistentVolumeClaimName": "data"}, "executionHookInfos": []});
+    let mut snapshot = ApplicationSnapshot::new("nightly", serde_json::from_value(spec).unwrap());
+    snapshot.status = Some(serde_json::from_value(json!({"phase": "Freezing"})).unwrap());
+    for (executor, rest) in [(Executor::Api, &["write", "start back front"][..]), (Executor::Agent, &["write"])] {
+        for (mut look, hold) in
+            [(Look::at_freeze(), &["hold"][..]), (Look::at_new(json!({"podName": "db", "notifier": "thaw"})), &[])]
+        {
+            (look.role, look.undecided) = (controller(executor), vec![snapshot.clone()]);
+            assert_eq!(deeds(&look.decide()), [&["record on nightly"], hold, rest].concat());
+        }
+    }
+    // What runs nothing is not recorded.
+    let mut look = Look::at_new(json!({"podName": "db", "notifier": "unknown"}));
+    look.undecided = vec![snapshot];
+    assert_eq!(deeds(&look.decide()), ["write"]);
+}
+
+#[test]
+fn undo_is_recorded_with_its_output_policy() {
+    let handler = |name: &str| format!("{{name: {name}, handler: {{exec: {{command: [{name}]}}}}, output: None}}");
+    let text = format!("[{}, {}]", handler("freeze"), handler("thaw"));
+    let mut look = Look::at_freeze();
+    look.pod = SeenPod::There(declaring(&[("front", &text)]));
+    let decision = look.decide();
+    let recorded = status(&decision).unwrap().containers[0].undo.clone().unwrap().action.unwrap();
+    assert_eq!(recorded.output, Some(Output::None));
+    let Some(Effect::Start(work)) = decision.effects.last() else { panic!("{decision:?}") };
+    assert_eq!(work[0].1.action.output, Output::None);
+}
+
+#[test]
+fn invalid_name_is_refused_without_looking_for_the_pod() {
+    let mut look = Look::at_new(json!({"podName": "db\0", "notifier": "freeze"}));
+    look.pod = SeenPod::Unknown;
+    let status = assert_refused(&look, ErrorType::Unsupported);
+    let message = status.error.unwrap().message;
+    assert!(message.starts_with(r#"podName: "db\0" is not a name: write"#), "{message}");
+    assert!(!needs_pod(&look.object, Me { identity: ME, role: look.role }, &Progress::Idle, &Progress::Idle));
+    let nul = Look::at_new(json!({"podName": "db", "action": {"exec": {"command": ["sync", "\0"]}}}));
+    assert_refused(&nul, ErrorType::Unsupported);
+}
+
+#[test]
+fn hook_runs_with_the_gate_off() {
+    for mut look in [Look::at_freeze(), Look::at_accepted(Executor::Api)] {
+        look.role = Role::Controller { leadership: Leadership::Leader, executor: Executor::Api, enabled: false };
+        assert_refused(&look, ErrorType::Unsupported);
+        let owner = json!({"apiVersion": "boathook.dev/v1alpha1", "kind": "ExecutionHook", "name": "hook", "uid": "uid",
+            "controller": true});
+        look.object.metadata.owner_references = Some(vec![serde_json::from_value(owner).unwrap()]);
+        let deeds = deeds(&look.decide());
+        assert!(deeds.contains(&"start back front".to_owned()), "{deeds:?}");
+    }
 }
 
 #[test]
@@ -222,4 +281,13 @@ fn a_pod_that_went_before_the_claim_is_told_at_once_though_there_is_no_room() {
     let mut look = Look::at_accepted(Executor::Api);
     (look.room, look.pod) = (false, SeenPod::Gone { node_ready: true });
     assert_refused(&look, ErrorType::PodNotFound);
+}
+
+#[test]
+fn no_handler_starts_in_an_ending_pod() {
+    let ending = || SeenPod::There(Pod { ending: true, ..pod() });
+    let looks = [Look::at_freeze(), Look::at_accepted(Executor::Api), Look::at_accepted(Executor::Agent)];
+    for look in looks {
+        assert_refused(&Look { pod: ending(), ..look }, ErrorType::ContainerNotRunning);
+    }
 }

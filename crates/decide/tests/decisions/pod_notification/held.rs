@@ -308,6 +308,7 @@ fn sessions_of_an_object_that_is_gone_are_released() {
             expires: None,
             room: true,
             author_checked: true,
+            undecided: vec![],
         };
         deeds(&decide_gone(&observed, at(60)))
     };

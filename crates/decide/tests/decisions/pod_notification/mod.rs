@@ -6,7 +6,7 @@ mod held;
 mod undoing;
 
 use boathook_api::{
-    Declarations, PodNotification,
+    ApplicationSnapshot, Declarations, PodNotification,
     outcome::{Ended, Failure, Outcome},
     pod_notification::{ErrorType, Executor, PodNotificationStatus},
     words::{ABANDON_UNDO, UNDO_FINALIZER, condition},
@@ -34,6 +34,7 @@ struct Look {
     sessions: Sessions,
     room: bool,
     author_checked: bool,
+    undecided: Vec<ApplicationSnapshot>,
     /// Seconds since the object was created.
     now: i64,
 }
@@ -58,7 +59,7 @@ fn declaring(declarations: &[(&str, &str)]) -> Pod {
     let key = |container: &str| format!("notifiers.boathook.dev/{container}");
     let annotations = declarations.iter().map(|(container, text)| (key(container), (*text).to_owned())).collect();
     let declared = Declarations::parse(&annotations, &containers).map_err(|mistake| mistake.to_string());
-    Pod { uid: "pod-uid".to_owned(), node: Some("node".to_owned()), over: false, containers, declared }
+    Pod { uid: "pod-uid".to_owned(), node: Some("node".to_owned()), over: false, ending: false, containers, declared }
 }
 
 impl Look {
@@ -76,6 +77,7 @@ impl Look {
             sessions: Sessions::default(),
             room: true,
             author_checked: true,
+            undecided: vec![],
             now: 1,
         }
     }
@@ -134,6 +136,7 @@ impl Look {
             expires: None,
             room: self.room,
             author_checked: self.author_checked,
+            undecided: self.undecided.clone(),
         };
         decide(&observed, at(self.now))
     }
@@ -196,8 +199,10 @@ fn failed(kind: ErrorType) -> Outcome {
 fn status(decision: &Decision) -> Option<PodNotificationStatus> {
     decision.effects.iter().find_map(|effect| match effect {
         Effect::WriteStatus(status) => Some((**status).clone()),
-        Effect::AddFinalizer
+        Effect::RecordOn(_)
+        | Effect::AddFinalizer
         | Effect::RemoveFinalizer
+        | Effect::RequestUndo
         | Effect::Start(_)
         | Effect::Cancel
         | Effect::BeginNoMore
@@ -211,8 +216,10 @@ fn status(decision: &Decision) -> Option<PodNotificationStatus> {
 /// What a decision does, in order, and where.
 fn deeds(decision: &Decision) -> Vec<String> {
     let deed = |effect: &Effect| match effect {
+        Effect::RecordOn(snapshot) => format!("record on {}", snapshot.name_any()),
         Effect::AddFinalizer => "hold".to_owned(),
         Effect::RemoveFinalizer => "let go".to_owned(),
+        Effect::RequestUndo => "ask for undo".to_owned(),
         Effect::WriteStatus(_) => "write".to_owned(),
         Effect::Start(work) => work.iter().fold("start".to_owned(), |deed, (container, _)| deed + " " + container),
         Effect::Cancel => "cancel".to_owned(),

@@ -1,14 +1,15 @@
 //! After the handlers: the undo, and the end.
 
 use boathook_api::{
-    outcome::Outcome,
-    pod_notification::{ErrorType, Executor},
-    words::{UNDO_NOW, condition},
+    outcome::{Failure, Outcome},
+    pod_notification::{ErrorType, Executor, State},
+    words::{ABANDONED_BY, UNDO_NOW, condition},
 };
 use boathook_decide::{
     Gravity, Leadership,
     pod_notification::{
         Decision, Me, Observed, Pod, Progress, Role, SeenPod, Sessions, decide_gone, last_round, may_start, needs_pod,
+        undo_due_at,
     },
 };
 use kube::ResourceExt;
@@ -33,6 +34,66 @@ fn an_undo_waits_until_it_is_asked_for_or_the_object_is_deleted_or_its_time_has_
     }
 }
 
+fn ending() -> SeenPod {
+    SeenPod::There(Pod { ending: true, ..pod() })
+}
+
+#[test]
+fn an_ending_pod_is_undone_at_once() {
+    for executor in [Executor::Api, Executor::Agent] {
+        let running = Look { run: Progress::Running, ..Look::at_claimed(executor) };
+        for mut look in [Look::at_held(executor), running] {
+            (look.role, look.pod) = (controller(executor), ending());
+            let me = Me { identity: ME, role: look.role };
+            assert!(needs_pod(&look.object, me, &look.run, &look.undo));
+            let decision = look.decide();
+            assert_eq!((deeds(&decision), decision.reports.len()), (vec!["ask for undo".to_owned()], 1));
+            let look = look.requested();
+            assert!(!deeds(&look.decide()).contains(&"ask for undo".to_owned()), "it is asked for once");
+        }
+        let mut look = Look::at_held(executor).requested();
+        look.pod = ending();
+        assert_eq!(deeds(&look.decide()), ["undo back front"]);
+    }
+}
+
+/// The handlers that ended in these containers had found none to start in.
+fn without_instance(look: &mut Look, containers: &[&str]) {
+    let Progress::Ended { results, .. } = &mut look.run else { panic!("it has not ended") };
+    let absent = results.iter_mut().filter(|(container, _)| containers.contains(&container.as_str()));
+    absent.for_each(|(_, ended)| ended.container_id = None);
+}
+
+#[test]
+fn handler_that_never_started_owes_no_undo() {
+    for executor in [Executor::Api, Executor::Agent] {
+        let absent = || failed(ErrorType::ContainerNotRunning);
+        let mut look = Look::at_ended(executor, [absent(), failed(ErrorType::PodNotFound)]);
+        assert!(deeds(&look.decide()).contains(&"undo back front".to_owned()), "they may have started");
+        without_instance(&mut look, &["back", "front"]);
+        let decision = look.decide();
+        assert!(!deeds(&decision).iter().any(|deed| deed.starts_with("undo")), "{:?}", deeds(&decision));
+        let status = status(&decision).expect("a status is written");
+        assert_eq!((undone(&status).as_str(), status.state), ("NothingToUndo", State::Failed));
+
+        let mut look = Look::at_ended(executor, [absent(), failed(ErrorType::HandlerFailed)]);
+        without_instance(&mut look, &["back"]);
+        assert!(deeds(&look.decide()).contains(&"undo front".to_owned()), "one of them had started");
+    }
+}
+
+#[test]
+fn an_ending_pod_that_is_undone_is_left_alone() {
+    let mut look = Look::at_held(Executor::Api).deleted();
+    look.undo = ended([4, 5], SUCCEEDED);
+    let mut look = look.written();
+    look.object.metadata.deletion_timestamp = None;
+    (look.undo, look.pod) = (Progress::Idle, ending());
+    assert_eq!(deeds(&look.decide()), ["let go"]);
+    look.role = THAW_ONLY;
+    assert_eq!(look.decide(), Decision::default());
+}
+
 #[test]
 fn what_was_undone_everywhere_is_closed_and_then_the_leader_lets_the_object_go() {
     let mut look = Look::at_held(Executor::Api).deleted();
@@ -46,6 +107,20 @@ fn what_was_undone_everywhere_is_closed_and_then_the_leader_lets_the_object_go()
         look.role = role;
         assert_eq!(look.decide(), Decision::default());
     }
+}
+
+#[test]
+fn undo_is_due_at_its_expiry_or_at_once() {
+    assert_eq!(undo_due_at(&Look::at_accepted(Executor::Agent).object), None, "no handler has run");
+    let held = Look::at_held(Executor::Agent);
+    assert_eq!(undo_due_at(&held.object), Some(at(31)));
+    let at_once = Some(at(1));
+    assert_eq!(undo_due_at(&Look::at_held(Executor::Agent).requested().object), at_once);
+    assert_eq!(undo_due_at(&Look::at_held(Executor::Agent).deleted().object), at_once);
+    assert_eq!(undo_due_at(&Look::at_ended(Executor::Agent, back_only()).written().object), at_once);
+    let mut undone = Look::at_held(Executor::Api).requested();
+    undone.undo = ended([4, 5], SUCCEEDED);
+    assert_eq!(undo_due_at(&undone.written().object), None);
 }
 
 /// Its handlers ended like this, as far as anybody knows, and were undone at once.
@@ -207,6 +282,54 @@ fn an_undo_that_fails_is_told_once_and_tried_again_with_longer_and_longer_pauses
 }
 
 #[test]
+fn failing_undo_is_reported_once_a_minute() {
+    let mut look = Look::at_held(Executor::Agent).requested();
+    look.undo = ended([9, 10], back_only());
+    let mut look = look.written();
+    for (number, end, message, reports) in [
+        (2, 11, "no such file", 0),
+        (6, 69, "no such file", 0),
+        (7, 70, "disk full", 1),
+        (8, 129, "busy", 0),
+        (9, 130, "busy", 1),
+    ] {
+        let outcome = Outcome::Failed(Failure::new(ErrorType::HandlerFailed, message));
+        look.undo = ended([end - 1, end], [Outcome::Succeeded, outcome]);
+        let Progress::Ended { results, round } = &mut look.undo else { unreachable!() };
+        results.remove(0);
+        *round = number;
+        look.now = end;
+        let decision = look.decide();
+        assert_eq!((deeds(&decision).len(), decision.reports.len()), (reports, reports), "round {number}");
+        if reports > 0 {
+            assert!(decision.reports[0].note.contains(message), "{:?}", decision.reports);
+            look = look.written();
+            let front = look.status().containers.into_iter().find(|record| record.name == "front");
+            let undo = front.and_then(|record| record.undo).expect("it is owed");
+            assert_eq!(undo.attempts, Some(number.cast_signed()));
+            assert!(undo.error.is_some_and(|error| error.message.contains(message)));
+            assert_eq!(look.decide().reports, [], "a round is reported once");
+        }
+    }
+    // Its clock was stepped back by an hour.
+    (look.undo, look.now) = (ended([-3_471, -3_470], back_only()), -3_470);
+    assert_eq!(look.decide().reports.len(), 1);
+    look.role = THAW_ONLY;
+    look.object.status.as_mut().expect("it has one").executor = Some(Executor::Api);
+    assert_eq!(look.decide().reports, [], "the leader reports");
+}
+
+#[test]
+fn clock_that_is_stepped_back_does_not_prolong_the_pause() {
+    let mut look = Look::at_held(Executor::Agent).requested();
+    (look.undo, look.now) = (ended([9, 10], back_only()), 10);
+    let mut look = look.written();
+    assert_eq!(look.decide().again, Some(at(11)));
+    look.now = -900;
+    assert_eq!(deeds(&look.decide()), ["undo front"]);
+}
+
+#[test]
 fn who_asks_again_does_not_wait_for_the_next_round_nor_count_one_that_had_begun() {
     for (asked, again) in [(8, Some(at(11))), (9, Some(at(11))), (10, None)] {
         let mut look = Look::at_held(Executor::Agent).requested();
@@ -235,7 +358,7 @@ fn a_try_that_a_person_asked_for_is_written_down_though_it_failed_as_before() {
     (look.undo, look.now) = (ended([9, 10], back_only()), 10);
     let mut look = look.written();
     look.object.annotations_mut().insert(UNDO_NOW.to_owned(), at(20).to_string());
-    look.undo = ended([18, 19], back_only());
+    (look.undo, look.now) = (ended([18, 19], back_only()), 19);
     assert_eq!(deeds(&look.decide()), Vec::<String>::new(), "it ended before anybody asked");
     look.now = 20;
     assert_eq!(deeds(&look.decide()), ["undo front"], "it does not wait for its next round");
@@ -245,7 +368,7 @@ fn a_try_that_a_person_asked_for_is_written_down_though_it_failed_as_before() {
     let undo = front.and_then(|record| record.undo).expect("it is owed");
     assert_eq!((undo.attempts, undo.complete_time.map(|time| time.0)), (Some(2), Some(at(22))));
     assert_eq!(deeds(&look.decide()), Vec::<String>::new(), "and is told once");
-    look.undo = ended([23, 24], back_only());
+    (look.undo, look.now) = (ended([23, 24], back_only()), 24);
     assert_eq!(deeds(&look.decide()), Vec::<String>::new(), "nobody asked for the next one");
 }
 
@@ -292,6 +415,16 @@ fn an_undo_that_is_given_up_is_closed_and_nothing_holds_the_object() {
     let look = Look::at_held(Executor::Api).abandoned().deleted().written();
     assert_eq!(undone(&look.status()), "Abandoned");
     assert_eq!(deeds(&look.decide()), ["let go"]);
+}
+
+#[test]
+fn abandoned_undo_names_the_user() {
+    let mut look = Look::at_held(Executor::Api).abandoned();
+    look.object.annotations_mut().insert(ABANDONED_BY.to_owned(), "jane".to_owned());
+    assert!(look.decide().reports[0].note.contains("`jane`"), "{:?}", look.decide().reports);
+    let conditions = look.written().status().conditions;
+    let undone = conditions.iter().find(|one| one.type_ == condition::UNDONE).unwrap();
+    assert!(undone.message.contains("`jane`"), "{}", undone.message);
 }
 
 #[test]
@@ -364,6 +497,7 @@ fn a_handler_that_returns_after_its_object_is_gone_is_undone() {
             expires: None,
             room: true,
             author_checked: true,
+            undecided: vec![],
         };
         deeds(&decide_gone(&observed, at(60)))
     };

@@ -113,6 +113,13 @@ impl World {
         let Object::Notification(object) = &*doing.object else { return Ok(()) };
         let object = object.clone();
         match effect {
+            OfNotification::RecordOn(snapshot) => {
+                let snapshot = Object::Snapshot(*snapshot);
+                let (key, version) = (snapshot.key(), snapshot.meta().resource_version.clone());
+                let Object::Snapshot(snapshot) = snapshot else { return Ok(()) };
+                let status = Status::Snapshot(Box::new(snapshot.status.unwrap_or_default()));
+                self.write(who, doing, Write::Status { key, version, status }, fate)
+            }
             OfNotification::AddFinalizer => {
                 let write = hold(doing, UNDO_FINALIZER, true);
                 self.write(who, doing, write, fate)
@@ -125,6 +132,8 @@ impl World {
                 let write = write_status(doing, Status::Notification(status));
                 self.write(who, doing, write, fate)
             }
+            // Pods here go at once: none is seen ending.
+            OfNotification::RequestUndo => Ok(()),
             OfNotification::Delete => {
                 let write = Write::Delete { key: doing.object.key(), uid: object.uid() };
                 self.write(who, doing, write, fate)

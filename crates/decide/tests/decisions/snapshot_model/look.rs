@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
-use boathook_api::{ExecutionHook, PodNotification};
+use boathook_api::{ApplicationSnapshot, ExecutionHook, PodNotification};
 use boathook_decide::{
     Leadership,
+    application_snapshot::{is_undecided, may_freeze},
     execution_hook::{self, Surroundings, child_name, is_accepted, is_settled, pinned_pods},
     pod_notification::{self, Me, Role, SeenPod, Sessions, decide_gone, needs_pod},
 };
@@ -12,6 +13,7 @@ use jiff::Timestamp;
 
 use super::{
     World,
+    look_at_snapshot::snapshot,
     objects::{Key, Kind, Object},
     process::{Child, Doing, Effect},
 };
@@ -142,11 +144,19 @@ impl World {
             expires,
             room: true,
             author_checked: true,
+            undecided: self.undecided(&object),
         };
         let now = self.clock(who);
         let decision = if gone { decide_gone(&observed, now) } else { pod_notification::decide(&observed, now) };
         let effects = decision.effects.into_iter().map(Effect::Notification).collect();
         self.begin(who, Rc::new(Object::Notification(object)), effects, decision.again);
+    }
+
+    /// Those that freeze when it is to be accepted; not from the watch.
+    fn undecided(&self, object: &PodNotification) -> Vec<ApplicationSnapshot> {
+        let accepted = object.status.as_ref().is_some_and(|status| status.executor.is_some());
+        let all = self.server.now().values().filter_map(|object| snapshot(object)).filter(|_| !accepted);
+        all.filter(|one| is_undecided(one) && may_freeze(one, &object.spec.pod_name, None)).collect()
     }
 
     /// As this process sees it, or as it saw it last; and whether it is gone.

@@ -9,7 +9,7 @@ use boathook_api::{
 };
 use boathook_decide::{
     Leadership,
-    application_snapshot::{AtTheCut, Observed, SeenSnapshot, Surroundings, decide, snapshot_name},
+    application_snapshot::{AtTheCut, Observed, Present, SeenSnapshot, Surroundings, decide, snapshot_name},
 };
 
 use super::{
@@ -61,9 +61,13 @@ impl World {
             containers: self.pods.containers(),
             claims: vec![self.pods.claim()],
         });
+        let begins = status.phase == Phase::Freezing && status.shares_freeze_of.is_none() && hooks.is_empty();
+        let notifications = || self.server.now().values().filter_map(|object| notification(Some(object))).collect();
+        let present = begins.then(|| Present { notifications: notifications(), and_more: false });
         let surroundings = (status.phase == Phase::Pending).then(|| Surroundings {
             claims: vec![self.pods.claim()],
             missing_templates: vec![],
+            missing_class: None,
             before: others.first().and_then(|other| other.metadata.name.clone()),
         });
         let identity = self.processes[who as usize].identity(who);
@@ -76,6 +80,7 @@ impl World {
             refused: None,
             hooks,
             others,
+            present,
             at_the_cut,
         };
         let decision = decide(&observed, self.clock(who));
@@ -108,7 +113,7 @@ impl World {
             others.filter(|other| match other.status.as_ref().map(|status| status.phase).unwrap_or_default() {
                 Phase::Pending => other.metadata.deletion_timestamp.is_none() && order(other) < order(snapshot),
                 Phase::Freezing | Phase::Cutting | Phase::Thawing => true,
-                Phase::Complete | Phase::Failed => false,
+                Phase::ThawFailed | Phase::Complete | Phase::Failed => false,
             });
         before.collect()
     }
@@ -121,7 +126,7 @@ fn is_pending(object: &Object) -> bool {
     }
 }
 
-fn snapshot(object: &Object) -> Option<ApplicationSnapshot> {
+pub(crate) fn snapshot(object: &Object) -> Option<ApplicationSnapshot> {
     match object {
         Object::Snapshot(snapshot) => Some(snapshot.clone()),
         Object::Notification(_) | Object::Hook(_) | Object::Volume(_) => None,
@@ -145,6 +150,7 @@ fn seen(snapshot: &ApplicationSnapshot, object: &Object) -> Option<SeenSnapshot>
         deleted: object.is_deleted(),
         cut: *cut,
         error: error.clone(),
+        last_error: error.clone(),
         consistency: annotation(CONSISTENCY),
     })
 }

@@ -111,7 +111,7 @@ impl Object {
     pub(crate) fn change(&mut self, change: &Change) {
         match (self, change) {
             (object @ Self::Notification(_), Change::TakeBack(asked)) => {
-                let TakeBack { child: _, undo_now, abandon } = asked;
+                let TakeBack { child: _, undo_now, abandon, abandoned_by: _ } = asked;
                 if let Some(now) = undo_now {
                     object.annotate(UNDO_NOW, now);
                 }

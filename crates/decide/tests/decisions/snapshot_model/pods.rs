@@ -120,6 +120,7 @@ impl Pods {
                 uid: pod.uid.clone(),
                 node: Some("node".to_owned()),
                 over: false,
+                ending: false,
                 containers: vec![CONTAINER.to_owned()],
                 declared: Ok(Declarations::default()),
             }),

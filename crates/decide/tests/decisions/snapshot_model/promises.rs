@@ -5,10 +5,11 @@ use std::rc::Rc;
 use boathook_api::{
     ApplicationSnapshot, ExecutionHook, PodNotification,
     application_snapshot::{ApplicationSnapshotStatus, Consistency, Phase},
-    execution_hook::ExecutionHookStatus,
+    execution_hook::{ContainerExecutionHookStatus, ExecutionHookStatus},
     words::{THAW_FINALIZER, condition, reason},
 };
 use boathook_decide::execution_hook::{child_name, pinned_pods};
+use jiff::SignedDuration;
 
 use super::{
     Wish, World,
@@ -16,7 +17,7 @@ use super::{
     objects::{Key, Kind, Object},
     process::Doing,
 };
-use crate::world::is_closed;
+use crate::world::{self, is_closed};
 
 /// How many writes each phase of an object may take; a snapshot has one more for each hook, and two for one that shares
 /// its freeze; a PodNotification has two whenever a person cannot wait: one hands that down, one says what came of it.
@@ -75,8 +76,9 @@ impl World {
         let new = after.status.clone().unwrap_or_default();
         assert!(old.phase <= new.phase, "I8: from {:?} back to {:?}", old.phase, new.phase);
         if old.phase.is_terminal() {
-            let kept = (old.phase, old.complete_time.clone(), old.trouble.clone());
-            assert_eq!(kept, (new.phase, new.complete_time.clone(), new.trouble.clone()), "I8: what was over changed");
+            assert_eq!(old.trouble, new.trouble, "I8: what was over changed");
+            let kept = (old.phase, old.complete_time.clone()) == (new.phase, new.complete_time.clone());
+            assert!(kept || old.phase == Phase::ThawFailed, "I8: what was over changed");
         }
         if old.consistency.is_some() || old.phase > Phase::Cutting {
             let kept = old.consistency == new.consistency || is_taken_back(&old, &new);
@@ -85,7 +87,12 @@ impl World {
         let is_true = |kind: &str| new.conditions.iter().any(|said| said.type_ == kind && said.status == "True");
         let (complete, failed) = (is_true(condition::COMPLETE), is_true(condition::FAILED));
         assert_eq!((complete, failed), (new.phase == Phase::Complete, new.phase == Phase::Failed), "I8: one of both");
-        assert_eq!(complete, new.phase.is_terminal() && new.consistency.is_some(), "without a cut there is no verdict");
+        let has_ended = new.phase > Phase::ThawFailed;
+        assert_eq!(complete, has_ended && new.consistency.is_some(), "without a cut there is no verdict");
+        let owed = new.hooks.iter().any(|hook| hook.post_action_succeed == Some(false));
+        assert_eq!(new.phase == Phase::ThawFailed, new.phase.is_terminal() && owed, "I18: it is not thawed: {new:#?}");
+        let frozen = new.conditions.iter().find(|said| said.type_ == condition::FROZEN);
+        assert!(!owed || frozen.is_none_or(|said| said.status != "False"), "I18: it may be frozen: {new:#?}");
         if new.consistency.is_some() && old.consistency.is_none() {
             self.check_verdict(after, &new);
         }
@@ -148,10 +155,38 @@ impl World {
             Kind::Notification => MOST_WRITES + 2 * self.impatience,
             Kind::Hook | Kind::Volume => MOST_WRITES,
         };
-        let uid = earlier.or_else(|| self.server.get(key)).and_then(|object| object.meta().uid.clone());
+        let uid = earlier.clone().or_else(|| self.server.get(key)).and_then(|object| object.meta().uid.clone());
+        if self.server.get(key).zip(earlier.as_deref()).is_some_and(|(now, before)| reports_failure_again(before, &now))
+        {
+            return;
+        }
         let writes = self.writes.entry(uid.unwrap_or_default()).or_default();
         writes[usize::from(turned)] += 1;
         assert!(writes[usize::from(turned)] <= most, "I13: {writes:?} writes of {key:?}");
+    }
+}
+
+/// Whether a write reports once more that a PostAction failed, a minute or more after the last report: I13 allows for
+/// these beside the writes that it counts.
+fn reports_failure_again(before: &Object, after: &Object) -> bool {
+    let last = |records: &mut dyn Iterator<Item = &ContainerExecutionHookStatus>| {
+        let posts = records.filter_map(|record| record.post_action_status.as_ref());
+        let failed = posts.filter(|post| post.action_succeed == Some(false));
+        failed.filter_map(|post| post.complete_timestamp.as_ref().map(|time| time.0)).max()
+    };
+    let failed = |object: &Object| match object {
+        Object::Hook(hook) => last(&mut status(hook).container_execution_hook_statuses.iter()),
+        Object::Snapshot(snapshot) => {
+            let hooks = snapshot.status.iter().flat_map(|status| &status.hooks);
+            last(&mut hooks.flat_map(|hook| &hook.containers))
+        }
+        Object::Notification(_) | Object::Volume(_) => None,
+    };
+    match (before, after) {
+        (Object::Notification(before), Object::Notification(after)) => world::reports_failure_again(before, after),
+        _ => failed(before)
+            .zip(failed(after))
+            .is_some_and(|(before, after)| after.duration_since(before).abs() >= SignedDuration::from_secs(60)),
     }
 }
 
@@ -180,7 +215,7 @@ pub(crate) fn status(hook: &ExecutionHook) -> ExecutionHookStatus {
 /// Somebody asked for its thaw, or it says itself that it is not frozen any more.
 pub(crate) fn is_over(hook: &ExecutionHook) -> bool {
     let said = status(hook).conditions.into_iter().find(|said| said.type_ == condition::FROZEN);
-    let says = said.is_some_and(|said| said.status == "False" && said.reason != "Freezing");
+    let says = said.is_some_and(|said| said.status != "True" && said.reason != "Freezing");
     says || hook.spec.thaw_requested || hook.metadata.deletion_timestamp.is_some()
 }
 

@@ -67,7 +67,8 @@ impl End {
             outcome,
             exit_code: None,
             output: String::new(),
-            container_id: None,
+            // Its handler had begun.
+            container_id: matches!(self, Self::PodGone).then(|| "model://1".to_owned()),
             attempts: 1,
             started,
             completed,

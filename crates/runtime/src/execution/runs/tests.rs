@@ -7,8 +7,9 @@ use serde_json::json;
 use tokio::{sync::Semaphore, time::timeout};
 
 use super::*;
+use crate::execution::Limits;
 
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(600);
 
 /// Runs through an API server without pods, which answers when told to and counts what it is asked.
 struct Stage {
@@ -34,7 +35,8 @@ impl Stage {
         });
         let (tell, ended) = mpsc::unbounded_channel();
         let place = Place::Api(ApiServer::new(Client::new(service, "default")));
-        Self { runs: Runs::new(place, Arc::default(), tell), ended, asked, answers }
+        let rooms = Rooms::new(Limits { per_node: 9, per_namespace: 9 }, tell.clone());
+        Self { runs: Runs::new(place, Arc::default(), rooms, tell), ended, asked, answers }
     }
 
     async fn ends(&mut self) {

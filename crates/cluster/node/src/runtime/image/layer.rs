@@ -181,7 +181,7 @@ fn id(number: u64) -> Result<u32, ImageError> {
         .map_err(|_| ImageError(format!("the archive names user or group {number}, which cannot exist")))
 }
 
-/// Removes everything in this folder that this layer has not written.
+/// Removes everything in this folder, and in the folders below it, that this layer has not written.
 fn remove_others(folder: &Path, written: &BTreeSet<PathBuf>) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -192,6 +192,8 @@ fn remove_others(folder: &Path, written: &BTreeSet<PathBuf>) -> io::Result<()> {
         let old = old?.path();
         if !written.contains(&old) {
             remove(&old)?;
+        } else if !old.is_symlink() {
+            remove_others(&old, written)?;
         }
     }
     Ok(())

@@ -1,4 +1,7 @@
-use std::io::Write;
+use std::{
+    io::Write,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+};
 
 use super::*;
 
@@ -40,10 +43,17 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn later_layers_replace_and_remove_files() {
     let dir = Scratch::new("whiteouts");
-    let below = tar_of(&[("etc/kept", b"1"), ("etc/gone", b"1"), ("opaque/old", b"1"), ("both", b"below")]);
+    let below = tar_of(&[
+        ("etc/kept", b"1"),
+        ("etc/gone", b"1"),
+        ("opaque/old", b"1"),
+        ("opaque/deep/old", b"1"),
+        ("both", b"below"),
+    ]);
     let above = tar_of(&[
         ("etc/.wh.gone", b""),
         ("opaque/new", b"2"),
+        ("opaque/deep/new", b"2"),
         ("opaque/.wh..wh..opq", b""),
         ("both/now-a-directory", b"above"),
     ]);
@@ -68,6 +78,8 @@ fn later_layers_replace_and_remove_files() {
     assert!(!root.join("etc/.wh.gone").exists());
     assert!(!root.join("opaque/old").exists());
     assert!(root.join("opaque/new").exists());
+    assert!(!root.join("opaque/deep/old").exists());
+    assert!(root.join("opaque/deep/new").exists());
     assert_eq!(std::fs::read_to_string(root.join("both/now-a-directory")).unwrap(), "above");
     assert!(images.find("web:2").is_none());
 }
@@ -158,8 +170,15 @@ impl Host {
         std::fs::create_dir_all(dir.0.join("host/inner")).unwrap();
         std::fs::write(dir.0.join("host/a"), "of the host").unwrap();
         std::fs::write(dir.0.join("host/inner/b"), "of the host").unwrap();
+        for (path, mode) in Self::MODES {
+            std::fs::set_permissions(dir.0.join(path), std::fs::Permissions::from_mode(mode)).unwrap();
+        }
         Host(dir)
     }
+
+    /// None of them is the mode that the archives give.
+    const MODES: [(&str, u32); 4] =
+        [("host", 0o700), ("host/inner", 0o711), ("host/a", 0o640), ("host/inner/b", 0o600)];
 
     fn path(&self) -> String {
         self.0.0.join("host").to_str().unwrap().to_owned()
@@ -173,6 +192,11 @@ impl Host {
         let loaded = Images::new(&dir).load(&file);
         for path in ["host/a", "host/inner/b"] {
             assert_eq!(std::fs::read_to_string(self.0.0.join(path)).unwrap(), "of the host", "{path}");
+        }
+        for (path, mode) in Self::MODES {
+            let found = std::fs::symlink_metadata(self.0.0.join(path)).unwrap();
+            assert_eq!(found.permissions().mode() & 0o7777, mode, "{path}");
+            assert!(found.is_dir() || found.nlink() == 1, "{path} was linked to");
         }
         let count = |path: &str| std::fs::read_dir(self.0.0.join(path)).unwrap().count();
         assert_eq!((count("host"), count("host/inner"), count("")), (2, 1, 3), "something was made outside");

@@ -1,30 +1,30 @@
-//! The VolumeSnapshotClass by which the storage is to cut: without it nothing is ever cut, and everything stays frozen until
-//! the time for the cut is over. So it is looked for before anything is frozen.
+//! The VolumeSnapshotClass by which the storage cuts. Without one nothing is ever cut, and everything stays frozen until
+//! the cut timeout. So the controller and the CLI look for it before anything is frozen.
 
-use anyhow::Result;
+use boathook_runtime::in_time;
 use kube::{
     Api, Client, ResourceExt,
     api::ListParams,
     core::{ApiResource, DynamicObject, GroupVersionKind},
 };
 
-use crate::{objects::answer, output::plain::names};
+/// A message names at most this many of the classes that exist.
+const MOST_NAMED: usize = 5;
 
 /// Whose value is `true` of the class that is taken when none is named.
 const IS_DEFAULT: &str = "snapshot.storage.kubernetes.io/is-default-class";
 
-/// That there is no such class, or no default if none is named. Who may not look at classes is not told, for they belong
-/// to no namespace, and taking snapshots needs no right to them.
-pub(crate) async fn missing(client: &Client, name: Option<&str>) -> Result<Option<String>> {
+/// Says that the class does not exist, or that none is the default if none is named. Nothing is said to a caller without the
+/// right to list classes: taking snapshots does not need it.
+pub async fn missing_class(client: &Client, name: Option<&str>) -> Result<Option<String>, kube::Error> {
     let kind = GroupVersionKind::gvk("snapshot.storage.k8s.io", "v1", "VolumeSnapshotClass");
     let resource = ApiResource::from_gvk_with_plural(&kind, "volumesnapshotclasses");
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-    let classes = match answer(api.list(&ListParams::default())).await? {
-        Ok(classes) => classes.items,
-        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    Ok(told_missing(&classes, name))
+    match in_time(api.list(&ListParams::default())).await {
+        Ok(classes) => Ok(told_missing(&classes.items, name)),
+        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn told_missing(classes: &[DynamicObject], name: Option<&str>) -> Option<String> {
@@ -38,7 +38,11 @@ fn told_missing(classes: &[DynamicObject], name: Option<&str>) -> Option<String>
     let there: Vec<_> = classes.iter().map(|class| format!("`{}`", class.name_any())).collect();
     let there = match there.is_empty() {
         true => "and none at all".to_owned(),
-        false => format!("there are: {}", names(there.iter().map(String::as_str))),
+        false => {
+            let more = there.len().saturating_sub(MOST_NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("there are: {}{more}", there[..there.len().min(MOST_NAMED)].join(", "))
+        }
     };
     Some(match name {
         Some(name) => format!("there is no VolumeSnapshotClass `{name}`; {there}"),
