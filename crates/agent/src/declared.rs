@@ -10,7 +10,7 @@ use std::{
 };
 
 use boathook_actions::place::cri::Runtime;
-use boathook_api::{Declarations, declaration::of_annotations};
+use boathook_api::{Declarations, declaration::of_annotations, outcome::Failure, pod_notification::ErrorType};
 use boathook_process::private;
 use ring::digest::{Context, SHA256};
 use snafu::{ResultExt, Snafu};
@@ -39,12 +39,12 @@ impl Digests {
         &self,
         pod_uid: &str,
         annotations: &BTreeMap<String, String>,
-    ) -> Result<Result<Declarations, String>, DigestError> {
+    ) -> Result<Result<Declarations, Failure>, DigestError> {
         let path = self.path(pod_uid);
         let now = digest(annotations);
         match fs::read_to_string(&path) {
             Ok(first) if first == now => {}
-            Ok(_) => return Ok(Err(CHANGED.to_owned())),
+            Ok(_) => return Ok(Err(Failure::new(ErrorType::InvalidDeclaration, CHANGED))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 private::write(&path, now.as_bytes()).context(DigestSnafu { what: "write", path: &path })?;
             }
@@ -52,7 +52,7 @@ impl Digests {
         }
         // Which containers may declare was checked when the object was accepted, against the pod itself.
         let containers: Vec<_> = of_annotations(annotations).map(|(container, _)| container.to_owned()).collect();
-        Ok(Declarations::parse(annotations, &containers).map_err(|mistake| mistake.to_string()))
+        Ok(Declarations::parse(annotations, &containers).map_err(Failure::from))
     }
 
     /// Forgets those of pods that are gone. As long as anything is left of a pod, it may be made again.
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(first.of("reload").count(), 1);
         assert_eq!(digests.declared("a-b", &annotated(reload, "2")).unwrap(), Ok(first));
         let changed = digests.declared("a-b", &annotated("[{name: reload, handler: {signal: USR1}}]", "1")).unwrap();
-        assert_eq!(changed, Err(CHANGED.to_owned()));
+        assert_eq!(changed, Err(Failure::new(ErrorType::InvalidDeclaration, CHANGED)));
         assert_eq!(digests.pods(), ["a-b"]);
         digests.forget("a-b");
         assert_eq!(digests.pods(), [""; 0]);

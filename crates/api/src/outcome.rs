@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use crate::{
     Probe,
     action::ValidAction,
+    declaration::Mistake,
     pod_notification::{ErrorType, Retry},
 };
 
@@ -63,6 +64,12 @@ pub struct Ended {
 impl Failure {
     pub fn new(kind: ErrorType, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
+    }
+}
+
+impl From<Mistake> for Failure {
+    fn from(mistake: Mistake) -> Self {
+        Self::new(ErrorType::InvalidDeclaration, mistake.to_string())
     }
 }
 

@@ -92,6 +92,11 @@ impl PodNotificationSpec {
     pub fn is_inline(&self) -> bool {
         self.action.is_some() || self.undo.as_ref().is_some_and(|undo| undo.action.is_some())
     }
+
+    /// Whether it runs something that the pod declares.
+    pub fn uses_declarations(&self) -> bool {
+        self.notifier.is_some() || self.undo.as_ref().is_some_and(|undo| undo.notifier.is_some())
+    }
 }
 
 /// The default of `startDeadlineSeconds`.

@@ -15,7 +15,7 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::webhooks::test_asks::client_with_containers;
+use crate::webhooks::test_asks::{client_with_containers, webhooks_answered};
 
 /// The name of a command that runs until [`Container::end_freeze`]; all others end at once, with 0.
 pub(crate) const FREEZE: &str = "freeze";
@@ -78,6 +78,7 @@ impl Sessions for Container {
 pub(crate) async fn cluster_with_pod() -> (Client, Arc<Container>) {
     let container = Container::new();
     let client = client_with_containers(container.clone()).await;
+    webhooks_answered(&client).await;
     let new = PostParams::default();
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
     accounts.create(&new, &serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap()).await.unwrap();

@@ -25,7 +25,7 @@ use serde::de::DeserializeOwned;
 use snafu::{ResultExt, Snafu};
 
 use super::{Controller, hook_log, hook_pods, seen};
-use crate::author_check::author_was_checked;
+use crate::author_check::was_checked;
 
 /// Objects are listed in pages of this many.
 const PAGE: u32 = 500;
@@ -76,7 +76,7 @@ pub(super) async fn observe<'a>(
 ) -> Result<Observed<'a>, ObserveError> {
     let (client, name) = (&controller.client, object.name_any());
     let namespace = object.namespace().unwrap_or_default();
-    let author_checked = author_was_checked(client, object.meta()).await.context(WebhooksSnafu)?;
+    let author_checked = was_checked(client, object.meta()).await.context(WebhooksSnafu)?;
     let gates: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     let gate = in_time(gates.get_metadata_opt(boathook_install::webhooks::NAME)).await.context(WebhooksSnafu)?;
     let mut observed = Observed {

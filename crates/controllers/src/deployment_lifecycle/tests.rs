@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use boathook_api::{
     deployment_lifecycle::{Rollout, RolloutPhase, Stage, StageRecord},
-    words::{CHECKED_SINCE, GATE, LIFECYCLE, LIFECYCLE_MANAGED},
+    words::{GATE, LIFECYCLE, LIFECYCLE_MANAGED},
 };
 use boathook_decide::deployment_lifecycle::{Annotate, Effect, gate::Mark};
 use http::{Method, Request};
 use k8s_openapi::api::{
-    admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
+    admissionregistration::v1::MutatingWebhookConfiguration,
     apps::v1::{Deployment, ReplicaSet},
     core::v1::{Pod, ServiceAccount},
 };
@@ -22,7 +22,10 @@ use serde_json::{Value, json};
 use tower::service_fn;
 
 use super::*;
-use crate::test_world::{World, answer, world, world_losing_lease};
+use crate::{
+    test_world::{World, answer, world, world_losing_lease},
+    webhooks::test_asks::webhooks_answered,
+};
 
 struct Held {
     controller: Controller,
@@ -41,11 +44,7 @@ async fn held(refused: &'static str) -> Held {
 
 async fn held_in(World { client, lease, reporter }: World) -> Held {
     let new = PostParams::default();
-    let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
-    let installed = webhooks.create(&new, &read(json!({"metadata": {"name": "boathook"}}))).await.unwrap();
-    let since = format!("{}/2020-01-01T00:00:00Z", installed.uid().unwrap());
-    let since = Patch::Merge(json!({"metadata": {"annotations": {CHECKED_SINCE: since}}}));
-    webhooks.patch("boathook", &PatchParams::default(), &since).await.unwrap();
+    webhooks_answered(&client).await;
     let gates: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     gates.create(&new, &read(json!({"metadata": {"name": "boathook"}}))).await.unwrap();
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");

@@ -15,7 +15,7 @@ use kube::{Api, Client, Resource, ResourceExt, api::ListParams, runtime::reflect
 use snafu::{ResultExt, Snafu};
 
 use super::Controller;
-use crate::{author_check::author_was_checked, owner};
+use crate::{author_check::was_checked, owner};
 
 /// Pods are listed in pages of this many.
 const PAGE: u32 = 500;
@@ -68,7 +68,7 @@ pub(super) async fn observe(
             let mut surroundings = look_at(&controller.client, &namespace, &object.spec).await?;
             // Who wrote the actions: a template's author, or the hook's own.
             let written = surroundings.template.as_ref().map_or(object.meta(), Resource::meta);
-            let checked = author_was_checked(&controller.client, written).await.context(WebhooksSnafu)?;
+            let checked = was_checked(&controller.client, written).await.context(WebhooksSnafu)?;
             surroundings.author_checked = checked;
             Ok((Some(surroundings), vec![]))
         }

@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use boathook_api::{ApplicationSnapshot, Declarations, PodNotification, pod::containers, pod_notification::Executor};
+use boathook_api::{
+    ApplicationSnapshot, Declarations, PodNotification,
+    outcome::Failure,
+    pod::containers,
+    pod_notification::{ErrorType, Executor},
+};
 use boathook_decide::{
     application_snapshot::{is_undecided, may_freeze},
     execution_hook,
@@ -15,7 +20,7 @@ use kube::{Api, Resource, ResourceExt, api::ListParams, runtime::reflector::Obje
 use snafu::{ResultExt, Snafu};
 
 use super::Controller;
-use crate::{author_check::author_was_checked, owner};
+use crate::{author_check::was_checked, owner};
 
 /// Snapshots that freeze, by their phase: the others, which may be many, are not sent.
 const UNDER_WAY: &str = "status.phase!=Pending,status.phase!=Thawing,status.phase!=Complete,status.phase!=Failed";
@@ -137,7 +142,7 @@ async fn author_checked(controller: &Controller, object: &PodNotification) -> Re
     if accepted || !object.spec.is_inline() {
         return Ok(true);
     }
-    author_was_checked(&controller.client, object.meta()).await.context(WebhooksSnafu)
+    was_checked(&controller.client, object.meta()).await.context(WebhooksSnafu)
 }
 
 type Labels = BTreeMap<String, String>;
@@ -152,7 +157,10 @@ async fn look_at_pod(
     let found = in_time(pods.get_opt(name)).await.context(PodSnafu { name })?;
     let pinned = object.status.as_ref().and_then(|status| status.pod_uid.clone());
     match found.filter(|pod| pinned.is_none() || pod.uid() == pinned) {
-        Some(pod) => Ok((SeenPod::There(seen(&pod)), Some(pod.labels().clone()))),
+        Some(pod) => {
+            let declared = declared(controller, object, &pod).await?;
+            Ok((SeenPod::There(seen(&pod, declared)), Some(pod.labels().clone())))
+        }
         None => Ok((SeenPod::Gone { node_ready: node_is_ready(controller, object).await? }, None)),
     }
 }
@@ -167,7 +175,40 @@ async fn node_is_ready(controller: &Controller, object: &PodNotification) -> Res
     Ok(conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"))
 }
 
-fn seen(pod: &Pod) -> decide::Pod {
+/// What the pod's author declared. A user who may only patch pods could add a declaration before the webhooks refused
+/// that, and nothing in the API tells it from one that the pod was created with. An agent knows: it decides for itself.
+async fn declared(
+    controller: &Controller,
+    object: &PodNotification,
+    pod: &Pod,
+) -> Result<Result<Declarations, Failure>, ObserveError> {
+    let declared = match Declarations::of_pod(pod) {
+        Ok(declared) => declared,
+        Err(mistake) => return Ok(Err(mistake.into())),
+    };
+    let may_run = object.spec.uses_declarations() && may_claim(controller, object) && !is_claimed(object);
+    let checked = declared.iter().next().is_none()
+        || !may_run
+        || was_checked(&controller.client, &pod.metadata).await.context(WebhooksSnafu)?;
+    Ok(match checked {
+        true => Ok(declared),
+        false => Err(Failure::new(ErrorType::Forbidden, unchecked_declaration(&object.spec.pod_name))),
+    })
+}
+
+fn unchecked_declaration(pod: &str) -> String {
+    format!(
+        "pod `{pod}` was created before Boathook's webhooks were seen to answer, so what it declares may have been added by \
+         a user who may not run commands in it: create the pod again (`kubectl rollout restart` does so for a workload), or \
+         run the node agent, which knows what the pod was started with"
+    )
+}
+
+fn is_claimed(object: &PodNotification) -> bool {
+    object.status.as_ref().is_some_and(|status| status.claim.is_some())
+}
+
+fn seen(pod: &Pod, declared: Result<Declarations, Failure>) -> decide::Pod {
     let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     decide::Pod {
         uid: pod.uid().unwrap_or_default(),
@@ -175,6 +216,6 @@ fn seen(pod: &Pod) -> decide::Pod {
         over: matches!(phase, Some("Succeeded" | "Failed")),
         ending: pod.metadata.deletion_timestamp.is_some(),
         containers: containers(pod),
-        declared: Declarations::of_pod(pod).map_err(|mistake| mistake.to_string()),
+        declared,
     }
 }

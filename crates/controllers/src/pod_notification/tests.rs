@@ -15,7 +15,10 @@ use boathook_runtime::lenient::Lenient;
 use futures::StreamExt;
 use http::{Method, Request};
 use jiff::SignedDuration;
-use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::MicroTime};
+use k8s_openapi::{
+    api::{admissionregistration::v1::ValidatingWebhookConfiguration, core::v1::Pod},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+};
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams, PostParams},
@@ -114,6 +117,12 @@ impl Stage {
     async fn is_undone(&self) -> bool {
         let conditions = self.status().await.conditions;
         conditions.iter().any(|one| one.type_ == condition::UNDONE && one.status == "True")
+    }
+
+    /// What was created before this counts as unchecked.
+    async fn remove_webhooks(&self) {
+        let webhooks: Api<ValidatingWebhookConfiguration> = Api::all(self.api.clone().into_client());
+        webhooks.delete("boathook", &DeleteParams::default()).await.unwrap();
     }
 
     async fn patch(&self, patch: Value) {
@@ -290,10 +299,40 @@ async fn handler_that_returns_after_its_object_was_removed_is_undone() {
 async fn command_whose_author_was_not_checked_is_refused() {
     let action = json!({"exec": {"command": ["rm"]}});
     let stage = Stage::new(json!({"podName": "db-0", "action": action})).await;
+    stage.remove_webhooks().await;
     stage.look().await.unwrap();
     let error = stage.status().await.error.unwrap();
     assert_eq!(error.kind, ErrorType::Forbidden, "{}", error.message);
     assert_eq!(stage.container.commands(), [""; 0]);
+}
+
+/// A user who may only patch pods could have added it before the webhooks refused that.
+#[tokio::test]
+async fn declaration_of_an_unchecked_pod_is_not_run() {
+    let inline = json!({"exec": {"command": ["rm"]}});
+    for spec in [freeze(None), json!({"podName": "db-0", "action": inline, "undo": {"notifier": "thaw"}})] {
+        let stage = Stage::new(spec).await;
+        stage.remove_webhooks().await;
+        stage.look().await.unwrap();
+        let error = stage.status().await.error.unwrap();
+        assert_eq!(error.kind, ErrorType::Forbidden, "{}", error.message);
+        assert_eq!(stage.container.commands(), [""; 0]);
+    }
+    let stage = Stage::new(freeze(None)).await;
+    stage.remove_webhooks().await;
+    stage.look().await.unwrap();
+    let message = stage.status().await.error.unwrap().message;
+    assert!(message.starts_with("pod `db-0` was created before Boathook's webhooks"), "{message}");
+}
+
+#[tokio::test]
+async fn agent_decides_about_the_declaration_of_an_unchecked_pod() {
+    let mut stage = Stage::new(freeze(None)).await;
+    stage.controller.options.executor = Executor::Agent;
+    stage.remove_webhooks().await;
+    stage.look().await.unwrap();
+    let status = stage.status().await;
+    assert_eq!((status.executor, status.error), (Some(Executor::Agent), None));
 }
 
 #[tokio::test]

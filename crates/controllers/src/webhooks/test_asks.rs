@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use boathook_api::words::CHECKED_SINCE;
 use boathook_apiserver::{
     access::{Tokens, User},
     api::Api as Server,
@@ -10,8 +11,14 @@ use boathook_apiserver::{
     store::Store,
 };
 use boathook_runtime::webhook::Ask;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Api, Client, api::PostParams};
+use k8s_openapi::{
+    api::admissionregistration::v1::ValidatingWebhookConfiguration,
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{Patch, PatchParams, PostParams},
+};
 use serde_json::{Value, json};
 
 /// A client of a cluster of its own, as the user `admin`.
@@ -43,6 +50,16 @@ async fn with_kinds(client: Client) -> Client {
         crds.create(&PostParams::default(), &crd).await.unwrap();
     }
     client
+}
+
+/// Writes down that the webhooks have answered since long before anything in this cluster was created.
+pub(crate) async fn webhooks_answered(client: &Client) {
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    let new = serde_json::from_value(json!({"metadata": {"name": "boathook"}})).unwrap();
+    let installed = configurations.create(&PostParams::default(), &new).await.unwrap();
+    let since = format!("{}/2020-01-01T00:00:00Z", installed.uid().unwrap());
+    let since = Patch::Merge(json!({"metadata": {"annotations": {CHECKED_SINCE: since}}}));
+    configurations.patch("boathook", &PatchParams::default(), &since).await.unwrap();
 }
 
 /// About this change of an object in the namespace `default`.

@@ -25,7 +25,7 @@ pub use resolve::undo_work;
 
 use boathook_api::{
     ApplicationSnapshot, Declarations, ExecutionHook, PodNotification,
-    outcome::{Ended, UndoWork, Work},
+    outcome::{Ended, Failure, UndoWork, Work},
     pod_notification::{Executor, PodNotificationStatus, State},
     words::{ABANDON_UNDO, UNDO_FINALIZER, UNDO_NOW},
 };
@@ -115,8 +115,8 @@ pub struct Pod {
     pub ending: bool,
     /// Those that can run actions: ordinary ones and sidecars.
     pub containers: Vec<String>,
-    /// What its author declared, or what is wrong with that.
-    pub declared: Result<Declarations, String>,
+    /// What its author declared, or why that cannot be used.
+    pub declared: Result<Declarations, Failure>,
 }
 
 /// A run of actions in this process.

@@ -131,5 +131,5 @@ fn seconds(seconds: i32) -> Duration {
 }
 
 fn declarations(pod: &Pod) -> Result<&Declarations, Failure> {
-    pod.declared.as_ref().map_err(|mistake| Failure::new(ErrorType::InvalidDeclaration, mistake.clone()))
+    pod.declared.as_ref().map_err(Clone::clone)
 }

@@ -58,7 +58,7 @@ fn declaring(declarations: &[(&str, &str)]) -> Pod {
     let containers: Vec<_> = ["front", "back", "quiet"].map(str::to_owned).into();
     let key = |container: &str| format!("notifiers.boathook.dev/{container}");
     let annotations = declarations.iter().map(|(container, text)| (key(container), (*text).to_owned())).collect();
-    let declared = Declarations::parse(&annotations, &containers).map_err(|mistake| mistake.to_string());
+    let declared = Declarations::parse(&annotations, &containers).map_err(Failure::from);
     Pod { uid: "pod-uid".to_owned(), node: Some("node".to_owned()), over: false, ending: false, containers, declared }
 }
 
