@@ -1,10 +1,11 @@
 //! The way back: hooks are thawed in reverse, then it is said how it went, then what is not needed any more goes.
 
 use boathook_api::{
+    ExecutionHook,
     application_snapshot::{ApplicationSnapshotStatus, Consistency, HookRecord, Phase, Trouble},
     words::{condition, reason},
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
 use super::{Decision, Effect, Observed, SeenSnapshot, has_finalizer, hooks, is_made_by_others, leaving, sharing};
@@ -14,6 +15,9 @@ use crate::{
     moment::moment,
     retries,
 };
+
+/// How often a thaw looks at a hook that lost its owner reference, until it is thawed.
+const LOOK_AT_ORPHANS: SignedDuration = SignedDuration::from_secs(1);
 
 /// It did not come about, and nothing was frozen.
 pub(super) fn refuse(
@@ -63,6 +67,7 @@ pub(super) fn thaw(observed: &Observed<'_>, mut status: ApplicationSnapshotStatu
     decision.effects.extend(remove_uncut(observed, &status));
     let own = || status.hooks.iter().filter_map(|record| observed.hook(&record.name));
     if !sharing::is_over(observed, &status).unwrap_or_else(|| own().all(|hook| hooks::post(hook).is_some())) {
+        decision.again = look_at_orphans(observed, now);
         return decision;
     }
     if let Some(lost) = lost_session(observed, &status).filter(|_| status.consistency == Some(Consistency::Application))
@@ -115,9 +120,15 @@ pub(super) fn tidy(observed: &Observed<'_>, mut status: ApplicationSnapshotStatu
     decision.effects.extend(let_go(observed, &status));
     match leaving::goes_at(observed, &status) {
         Some(ends) if ends <= now => decision.effects.push(Effect::Delete),
-        later => decision.again = later,
+        later => decision.again = later.or_else(|| look_at_orphans(observed, now)),
     }
     decision
+}
+
+/// The changes of a hook that lost its owner reference do not wake this object.
+fn look_at_orphans(observed: &Observed<'_>, now: Timestamp) -> Option<Timestamp> {
+    let is_open = |hook: &&ExecutionHook| hooks::is_orphan(observed, hook) && hooks::post(hook) != Some(true);
+    observed.own_hooks().find(is_open).map(|_| now + LOOK_AT_ORPHANS)
 }
 
 /// The last hook that is not thawed; the one before it follows when it has ended, well or not.
@@ -168,10 +179,8 @@ fn let_go(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Vec<Ef
     let there = clean.filter_map(|record| observed.hook(&record.name));
     let is_ours = status.shares_freeze_of.is_none();
     let there = there.filter(|hook| is_ours && hook.metadata.deletion_timestamp.is_none());
-    let delete = |hook: &boathook_api::ExecutionHook| Effect::DeleteHook {
-        name: hook.name_any(),
-        uid: hook.uid().unwrap_or_default(),
-    };
+    let delete =
+        |hook: &ExecutionHook| Effect::DeleteHook { name: hook.name_any(), uid: hook.uid().unwrap_or_default() };
     let mut effects: Vec<_> = there.map(delete).collect();
     effects.extend(leaving::owner(observed, status).map(|owner| Effect::SetOwner(Box::new(owner))));
     if has_finalizer(observed.object) {

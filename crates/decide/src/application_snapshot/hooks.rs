@@ -2,7 +2,7 @@
 
 use boathook_api::{
     ExecutionHook,
-    application_snapshot::{ApplicationSnapshotStatus, HookRecord, Trouble},
+    application_snapshot::{ApplicationSnapshotStatus, HookRecord, Phase, Trouble},
     execution_hook::ExecutionHookSpec,
     words::{condition, reason},
 };
@@ -55,10 +55,7 @@ pub(super) fn trouble_of(observed: &Observed<'_>, status: &ApplicationSnapshotSt
 /// The first object that has a hook's name and is not that hook: somebody made it, who knew the name, and whatever it
 /// freezes is not what was to be frozen. An owner reference anybody can write, so what it runs is compared as well.
 pub(super) fn foreign(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<Trouble> {
-    let is_meant = |place: usize, hook: &ExecutionHook| {
-        let meant = made::hook(observed.object, status, place).spec;
-        hook.spec == ExecutionHookSpec { thaw_requested: hook.spec.thaw_requested, ..meant }
-    };
+    let is_meant = |place: usize, hook: &ExecutionHook| runs_what_is_meant(observed, status, place, hook);
     let mut named = status.hooks.iter().enumerate().filter_map(|(place, record)| {
         let hook = observed.hooks.iter().find(|hook| hook.name_any() == record.name)?;
         Some((place, hook))
@@ -70,6 +67,31 @@ pub(super) fn foreign(observed: &Observed<'_>, status: &ApplicationSnapshotStatu
         hook.name_any()
     );
     Some(trouble(reason::HOOK_FAILED, message))
+}
+
+fn runs_what_is_meant(
+    observed: &Observed<'_>,
+    status: &ApplicationSnapshotStatus,
+    place: usize,
+    hook: &ExecutionHook,
+) -> bool {
+    let meant = made::hook(observed.object, status, place).spec;
+    hook.spec == ExecutionHookSpec { thaw_requested: hook.spec.thaw_requested, ..meant }
+}
+
+/// Whether a hook lost its owner reference (`kubectl delete --cascade=orphan` removes it) and is to be thawed all the same:
+/// only its name and its actions tell that it may hold a freeze.
+pub(super) fn is_orphan(observed: &Observed<'_>, hook: &ExecutionHook) -> bool {
+    let Some(status) = observed.object.status.as_ref().filter(|status| status.shares_freeze_of.is_none()) else {
+        return false;
+    };
+    let is_thawing = match status.phase {
+        Phase::Thawing | Phase::ThawFailed | Phase::Complete | Phase::Failed => true,
+        Phase::Pending | Phase::Freezing | Phase::Cutting => false,
+    };
+    let is_controlled = hook.owner_references().iter().any(|owner| owner.controller == Some(true));
+    let place = status.hooks.iter().position(|record| record.name == hook.name_any());
+    is_thawing && !is_controlled && place.is_some_and(|place| runs_what_is_meant(observed, status, place, hook))
 }
 
 pub(super) fn gone(record: &HookRecord) -> Trouble {

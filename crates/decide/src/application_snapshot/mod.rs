@@ -231,7 +231,7 @@ impl Observed<'_> {
         let status = self.object.status.as_ref();
         let first = status.and_then(|status| status.shares_freeze_of.as_ref()).map(|first| &first.uid);
         let maker = first.or(self.object.metadata.uid.as_ref());
-        self.hooks.iter().filter(move |hook| maker::is_made_for(*hook, maker))
+        self.hooks.iter().filter(move |hook| maker::is_made_for(*hook, maker) || hooks::is_orphan(self, hook))
     }
 
     fn snapshot(&self, name: &str) -> Option<&SeenSnapshot> {

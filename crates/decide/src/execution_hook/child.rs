@@ -67,11 +67,26 @@ pub(super) fn foreign<'a>(
     all: &'a [PodNotification],
 ) -> Option<&'a PodNotification> {
     let found = named(hook, target, all)?;
+    (find(hook, target, all).is_none() || !runs_what_is_meant(hook, recorded, target, found)).then_some(found)
+}
+
+/// The PodNotification to take back for one pod. One that lost its owner reference (`kubectl delete --cascade=orphan` removes
+/// it) may still hold a freeze, and only its name and its actions tell that.
+pub(super) fn find_to_take_back<'a>(
+    hook: &ExecutionHook,
+    recorded: &RecordedHook,
+    target: &Target,
+    all: &'a [PodNotification],
+) -> Option<&'a PodNotification> {
+    let orphan = || named(hook, target, all).filter(|found| runs_what_is_meant(hook, recorded, target, found));
+    find(hook, target, all).or_else(orphan)
+}
+
+fn runs_what_is_meant(hook: &ExecutionHook, recorded: &RecordedHook, target: &Target, found: &PodNotification) -> bool {
     let PodNotificationSpec { undo_requested, ttl_seconds_after_finished, .. } = found.spec;
     let meant = child(hook, recorded, target).spec;
     // What can be changed later says nothing of who made it.
-    let meant = PodNotificationSpec { undo_requested, ttl_seconds_after_finished, ..meant };
-    (find(hook, target, all).is_none() || found.spec != meant).then_some(found)
+    found.spec == PodNotificationSpec { undo_requested, ttl_seconds_after_finished, ..meant }
 }
 
 fn named<'a>(hook: &ExecutionHook, target: &Target, all: &'a [PodNotification]) -> Option<&'a PodNotification> {

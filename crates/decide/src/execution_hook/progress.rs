@@ -14,7 +14,10 @@ use super::{
     pinned_pods,
     saying::{is_last_word, is_news, next_status, reports},
 };
-use crate::conditions;
+use crate::{conditions, maker};
+
+/// How often a hook looks at a PodNotification that lost its owner reference, until it is undone.
+const LOOK_AT_ORPHANS: SignedDuration = SignedDuration::from_secs(1);
 
 /// One pod, and its PodNotification if there is one.
 pub(super) type Part<'a> = (Target, Option<&'a PodNotification>);
@@ -33,19 +36,29 @@ pub(super) fn decide(observed: &Observed<'_>, status: ExecutionHookStatus, now: 
         let effects = if has_finalizer(object) { vec![Effect::RemoveFinalizer] } else { vec![] };
         return Decision { effects, ..Decision::default() };
     };
-    let parts: Vec<Part<'_>> = pinned_pods(&status)
-        .into_iter()
-        .map(|target| (child::find(object, &target, &observed.children), target))
-        .map(|(child, target)| (target, child))
-        .collect();
-    let expires = expiry(&recorded, &parts);
-    let over = why_over(observed, &status, &parts, expires, now);
+    let parts = |find: &dyn Fn(&Target) -> Option<&'_ PodNotification>| -> Vec<Part<'_>> {
+        pinned_pods(&status)
+            .into_iter()
+            .map(|target| (find(&target), target))
+            .map(|(child, target)| (target, child))
+            .collect()
+    };
+    let all = &observed.children;
+    let mut parts_of_hook = parts(&|target| child::find(object, target, all));
+    let expires = expiry(&recorded, &parts_of_hook);
+    let over = why_over(observed, &status, &parts_of_hook, expires, now);
 
-    let mut decision = Decision::default();
-    match &over {
-        Some(_) => decision.effects.extend(take_back(observed, &parts)),
-        None => decision.again = expires,
+    let mut decision = Decision { again: expires, ..Decision::default() };
+    if over.is_some() {
+        parts_of_hook = parts(&|target| child::find_to_take_back(object, &recorded, target, all));
+        decision.effects.extend(take_back(observed, &parts_of_hook));
+        let wakes_no_hook = |child: &&PodNotification| {
+            !is_closed(Some(child)) && !maker::is_made_for(*child, object.metadata.uid.as_ref())
+        };
+        let orphan = parts_of_hook.iter().filter_map(|(_, child)| *child).find(wakes_no_hook);
+        decision.again = orphan.map(|_| now + LOOK_AT_ORPHANS);
     }
+    let parts = parts_of_hook;
     let next = next_status(observed, &status, &parts, over.as_ref(), now);
     let closed = over.is_some() && parts.iter().all(|(_, child)| is_closed(*child));
     // Nobody could read it: the object goes with the finalizer. What was given up is said all the same.

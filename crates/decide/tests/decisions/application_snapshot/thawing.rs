@@ -8,7 +8,7 @@ use boathook_decide::application_snapshot::{Decision, Effect};
 use kube::ResourceExt;
 use serde_json::json;
 
-use super::{Look, deeds, said};
+use super::{Look, at, deeds, said};
 use crate::execution_hook::children;
 
 /// The place of the hook that is asked to thaw.
@@ -32,6 +32,30 @@ fn hooks_are_thawed_in_reverse_and_each_is_waited_for() {
     look.thaw_asked();
     let ends = ["mark snap Application", "write Complete", "delete hook", "delete hook", "let go"];
     assert_eq!(deeds(&look.decide()), ends);
+}
+
+/// `kubectl delete --cascade=orphan` removes the owner references.
+#[test]
+fn orphaned_hook_is_thawed() {
+    let mut look = Look::at_thawing(json!({}));
+    for hook in &mut look.hooks {
+        hook.metadata.owner_references = None;
+    }
+    assert_eq!(look.decide().again, Some(at(look.now + 1)), "its changes do not wake the snapshot");
+    look.thaw_asked();
+    assert_eq!(asked(&look), Some(0));
+    let mut look = look.done();
+    assert_eq!(look.outcome().0, Phase::Thawing, "the outer hook is frozen");
+    look.thaw_asked();
+    let mut look = look.done();
+    assert_eq!(said(&look.status(), condition::THAWED), "True Thawed");
+    // A hook of the same name that does something else is another user's.
+    look = Look::at_cut(json!({})).done();
+    for hook in &mut look.hooks {
+        hook.metadata.owner_references = None;
+        hook.spec.execution_hook_template_name = Some("another".to_owned());
+    }
+    assert_eq!(asked(&look), None);
 }
 
 #[test]

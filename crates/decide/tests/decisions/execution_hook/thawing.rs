@@ -241,6 +241,36 @@ fn a_thaw_that_nobody_could_confirm_is_not_called_one_when_the_child_is_gone() {
     assert!(is_settled(&look.object, look.children.into_iter()));
 }
 
+/// `kubectl delete --cascade=orphan` removes the owner references, before or after the thaw was asked for.
+#[test]
+fn orphaned_notification_is_taken_back() {
+    for mut look in [Look::at_frozen(), Look::at_frozen().deleted(), Look::at_frozen().deleted().done()] {
+        let is_asked = look.children[0].spec.undo_requested;
+        for child in &mut look.children {
+            child.metadata.owner_references = None;
+        }
+        let decision = look.decide();
+        assert_eq!(deeds(&decision).iter().filter(|deed| *deed == "thaw").count(), if is_asked { 0 } else { 2 });
+        assert_eq!(decision.again, Some(at(look.now + 1)), "its changes do not wake the hook");
+        let mut look = look.done();
+        look.undo(0, [10, 11], true);
+        assert_eq!(look.decide().again, Some(at(look.now + 1)));
+        look.undo(1, [10, 12], true);
+        let decision = look.decide();
+        let reports: Vec<_> = decision.reports.iter().map(|report| report.reason.as_str()).collect();
+        assert_eq!((reports, decision.again), (vec!["Thawed"], None));
+        assert!(deeds(&decision).contains(&"let go".to_owned()));
+    }
+}
+
+#[test]
+fn notification_of_another_action_is_not_taken_back() {
+    let mut look = Look::at_frozen().deleted();
+    look.children[0].metadata.owner_references = None;
+    look.children[0].spec.notifier = Some("another".to_owned());
+    assert_eq!(deeds(&look.decide()), ["thaw", "write"]);
+}
+
 #[test]
 fn vanished_notification_leaves_the_thaw_unconfirmed() {
     for mut look in [Look::at_frozen(), Look::at_frozen().deleted(), Look::at_thawing()] {
