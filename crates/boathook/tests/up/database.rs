@@ -21,7 +21,7 @@ pub(super) struct Database {
 }
 
 /// A template: what freezes, what thaws. All of it has far more time than it takes.
-fn template(name: &str, freeze: &str, thaw: &str) -> Value {
+pub(super) fn template(name: &str, freeze: &str, thaw: &str) -> Value {
     let action = |line: &str| json!({"exec": {"command": ["sh", "-c", line]}, "actionTimeoutSeconds": 100});
     json!({"apiVersion": "boathook.dev/v1alpha1", "kind": "ExecutionHookTemplate", "metadata": {"name": name},
         "spec": {"preAction": action(freeze), "postAction": action(thaw), "expirationSeconds": 1000}})
@@ -31,8 +31,13 @@ impl Database {
     /// The templates are `files` and `more`, which work; `slow`, which takes its time to freeze; `broken`, which does not
     /// freeze; and `stuck`, which does not thaw.
     pub(super) async fn start(name: &str) -> Self {
+        Self::start_with(name, &[]).await
+    }
+
+    /// The same, of a cluster that is started with these options.
+    pub(super) async fn start_with(name: &str, options: &[&str]) -> Self {
         let mut cluster = Cluster::new(name);
-        cluster.up();
+        cluster.up_with(options);
         let client = cluster.client().await;
         let jane = cluster.person(&client, "jane").await;
         may_take_snapshots(&client, "jane").await;
@@ -90,6 +95,12 @@ impl Database {
 
     /// A hook of this template on the database, and waits until it is frozen.
     pub(super) async fn frozen(&self, name: &str, template: &str) {
+        self.begin(name, template).await;
+        self.reaches(name, "Frozen").await;
+    }
+
+    /// The same, and waits for nothing.
+    pub(super) async fn begin(&self, name: &str, template: &str) {
         let spec = json!({"executionHookTemplateName": template, "podSelector": {"matchLabels": {"app": "db"}}});
         create::<ExecutionHook>(
             &self.client,
@@ -97,7 +108,12 @@ impl Database {
             "metadata": {"name": name}, "spec": spec}),
         )
         .await;
-        self.reaches(name, "Frozen").await;
+    }
+
+    /// Whether the claim's volume has a file of this name.
+    pub(super) fn is_on_the_volume(&self, file: &str) -> bool {
+        let volumes = fs::read_dir(self.cluster.dir.join("volumes/volumes")).unwrap();
+        volumes.flatten().any(|volume| volume.path().join(file).exists())
     }
 
     /// Waits until this is true of the hook.
@@ -126,7 +142,7 @@ fn is_running(pod: &Pod) -> bool {
     pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"))
 }
 
-async fn create<K>(client: &Client, object: Value)
+pub(super) async fn create<K>(client: &Client, object: Value)
 where
     K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
         + Clone

@@ -16,6 +16,7 @@ mod notifiers;
 mod notify;
 mod person;
 mod plan;
+mod restart;
 mod rollout;
 mod snapshot;
 mod terminal;
