@@ -1,8 +1,6 @@
-//! The fault run. While users create, thaw, delete and roll, every process of Boathook is killed, stopped and cut off, the
-//! lease is deleted, and the disk of the agent is full. The faults stop, and then everything comes to its end, the writes
-//! stop, and what the actions recorded in their own pods shows that every promise was kept.
-//!
-//! The wall clock is not stepped: Linux shifts it for all processes or for none. The tests of the clocks cover that.
+//! The fault run. While users create, thaw, delete and roll, every process of Boathook is killed, stopped and cut off, its
+//! wall clock is stepped, the lease is deleted, and the disk of the agent is full. The faults stop, and then everything comes
+//! to its end, the writes stop, and what the actions recorded in their own pods shows that every promise was kept.
 
 use std::time::{Duration, Instant};
 

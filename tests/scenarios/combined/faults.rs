@@ -34,9 +34,14 @@ enum Fault {
     Refuse,
     /// Every connection to the API server is silent: nothing is answered and nothing reset.
     Stall,
+    /// The wall clock of the process is stepped by [`STEP`] seconds, back or forth, and after a while the other way.
+    Step,
 }
 
-const FAULTS: [Fault; 4] = [Fault::Kill, Fault::Stop, Fault::Refuse, Fault::Stall];
+const FAULTS: [Fault; 5] = [Fault::Kill, Fault::Stop, Fault::Refuse, Fault::Stall, Fault::Step];
+
+/// Longer than any deadline of the load.
+const STEP: i64 = 3600;
 
 /// Every process of Boathook.
 pub(super) struct Machinery {
@@ -159,6 +164,12 @@ impl Part {
                 tokio::time::sleep(time).await;
                 self.relay.close().await?;
                 self.relay.open().await?;
+            }
+            Fault::Step => {
+                let seconds = if self.random.below(2) == 0 { STEP } else { -STEP };
+                self.process()?.step_clock(seconds).await?;
+                tokio::time::sleep(time).await;
+                self.process()?.step_clock(-seconds).await?;
             }
         }
         Ok(())

@@ -25,6 +25,7 @@ pub mod rollouts;
 pub mod running;
 pub mod small_disk;
 pub mod traces;
+mod wall_clock;
 
 use boathook_api::pod_notification::Executor;
 

@@ -1,17 +1,21 @@
 //! One process of Boathook: started, waited for, stopped in order, or stopped, continued and killed without any.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
 };
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::process::{Child, ChildStdin, Command};
+use tokio::{
+    io::AsyncWriteExt,
+    process::{Child, ChildStdin, Command},
+};
 
 use super::{
     log::Log,
-    role::{ROLE, Role},
+    role::{ROLE, Role, STEP},
 };
 use crate::DEADLINE;
 
@@ -30,8 +34,8 @@ pub struct Program {
 pub struct Process {
     name: String,
     child: Child,
-    /// Never written to. The kernel closes it when the tests are killed, and the process then ends itself.
-    _lifeline: ChildStdin,
+    /// The kernel closes it when the tests are killed, and the process then ends itself.
+    lifeline: ChildStdin,
     log: Log,
 }
 
@@ -51,7 +55,7 @@ impl Process {
         tokio::spawn(log.clone().keep(stdout.context("the process has no stdout")?));
         tokio::spawn(log.clone().keep(stderr.context("the process has no stderr")?));
         let lifeline = child.stdin.take().context("the process has no stdin")?;
-        Ok(Self { name, child, _lifeline: lifeline, log })
+        Ok(Self { name, child, lifeline, log })
     }
 
     pub fn log(&self) -> &Log {
@@ -90,6 +94,17 @@ impl Process {
 
     pub fn resume(&self) -> Result<()> {
         self.signal(Signal::CONT)
+    }
+
+    /// Steps its wall clock; its other clocks go on as they were. One that has ended has no clock to step.
+    pub async fn step_clock(&mut self, seconds: i64) -> Result<()> {
+        let line = format!("{STEP}{seconds}\n");
+        match self.lifeline.write_all(line.as_bytes()).await {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(error).with_context(|| format!("failed to step the clock of the {}", self.name))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// How it ended, if it has.

@@ -2,7 +2,9 @@
 
 use std::{io, process::ExitCode};
 
-use super::api_relay;
+use jiff::Timestamp;
+
+use super::{api_relay, wall_clock};
 
 /// Names the role in the environment of a process that the tests start.
 pub(super) const ROLE: &str = "BOATHOOK_TEST_ROLE";
@@ -39,10 +41,28 @@ pub(crate) fn play() -> Option<ExitCode> {
     })
 }
 
-/// Ends this process when the tests that started it are gone: they hold the other end of its stdin.
+/// A line on the stdin of a process: its wall clock is stepped by the seconds after this word.
+pub(super) const STEP: &str = "step ";
+
+/// Obeys the tests that started this process through its stdin, and ends it when they are gone.
 fn end_with_the_tests() {
     std::thread::spawn(|| {
-        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        for line in io::stdin().lines().map_while(Result::ok) {
+            let seconds = line.strip_prefix(STEP).and_then(|seconds| seconds.parse().ok());
+            if seconds.is_some_and(|seconds| !is_stepped(seconds)) {
+                eprintln!("error: this process does not read the wall clock that the tests step");
+                break;
+            }
+        }
         std::process::exit(1);
     });
+}
+
+/// Steps the wall clock, and whether what Boathook reads has followed.
+fn is_stepped(seconds: i64) -> bool {
+    let before = Timestamp::now().as_second();
+    wall_clock::step(seconds);
+    let moved = Timestamp::now().as_second() - before;
+    eprintln!("the wall clock of this process is stepped by {moved} s");
+    (moved - seconds).abs() < seconds.abs() / 2
 }
