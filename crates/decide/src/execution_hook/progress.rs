@@ -36,29 +36,21 @@ pub(super) fn decide(observed: &Observed<'_>, status: ExecutionHookStatus, now: 
         let effects = if has_finalizer(object) { vec![Effect::RemoveFinalizer] } else { vec![] };
         return Decision { effects, ..Decision::default() };
     };
-    let parts = |find: &dyn Fn(&Target) -> Option<&'_ PodNotification>| -> Vec<Part<'_>> {
-        pinned_pods(&status)
-            .into_iter()
-            .map(|target| (find(&target), target))
-            .map(|(child, target)| (target, child))
-            .collect()
-    };
     let all = &observed.children;
-    let mut parts_of_hook = parts(&|target| child::find(object, target, all));
-    let expires = expiry(&recorded, &parts_of_hook);
-    let over = why_over(observed, &status, &parts_of_hook, expires, now);
+    let mut parts = find_parts(&status, |target| child::find(object, target, all));
+    let expires = expiry(&recorded, &parts);
+    let over = why_over(observed, &status, &parts, expires, now);
 
     let mut decision = Decision { again: expires, ..Decision::default() };
     if over.is_some() {
-        parts_of_hook = parts(&|target| child::find_to_take_back(object, &recorded, target, all));
-        decision.effects.extend(take_back(observed, &parts_of_hook));
+        parts = find_parts(&status, |target| child::find_to_take_back(object, &recorded, target, all));
+        decision.effects.extend(take_back(observed, &parts));
         let wakes_no_hook = |child: &&PodNotification| {
             !is_closed(Some(child)) && !maker::is_made_for(*child, object.metadata.uid.as_ref())
         };
-        let orphan = parts_of_hook.iter().filter_map(|(_, child)| *child).find(wakes_no_hook);
+        let orphan = parts.iter().filter_map(|(_, child)| *child).find(wakes_no_hook);
         decision.again = orphan.map(|_| now + LOOK_AT_ORPHANS);
     }
-    let parts = parts_of_hook;
     let next = next_status(observed, &status, &parts, over.as_ref(), now);
     let closed = over.is_some() && parts.iter().all(|(_, child)| is_closed(*child));
     // Nobody could read it: the object goes with the finalizer. What was given up is said all the same.
@@ -80,6 +72,20 @@ pub(super) fn decide(observed: &Observed<'_>, status: ExecutionHookStatus, now: 
         decision.effects.push(Effect::RemoveFinalizer);
     }
     decision
+}
+
+/// The pods that the hook pinned, each with its PodNotification as `find` finds it.
+fn find_parts<'a>(
+    status: &ExecutionHookStatus,
+    find: impl Fn(&Target) -> Option<&'a PodNotification>,
+) -> Vec<Part<'a>> {
+    pinned_pods(status)
+        .into_iter()
+        .map(|target| {
+            let child = find(&target);
+            (target, child)
+        })
+        .collect()
 }
 
 /// When the time since the first PreAction is over.
