@@ -105,12 +105,20 @@ impl Candidate {
                 outcome => return outcome,
             }
         }
-        match self.call("read", self.api.get_opt(NAME)).await? {
-            None => self.create().await,
-            Some(record) => {
-                self.saw(&record);
-                if self.is_free(&record) { self.take(record).await } else { Ok(()) }
+        let found = self.call("read", self.api.get_opt(NAME)).await?;
+        if let Some(record) = &found {
+            self.saw(record);
+        }
+        match (found, &self.seen) {
+            (Some(record), _) if self.is_free(&record) => self.take(record).await,
+            (Some(_), _) => {
+                // The holder may be acting already.
+                self.lease.lock().renewed = None;
+                Ok(())
             }
+            // A user deleted it. Its holder may not know that yet: it leads until it renews or the lease expires.
+            (None, Some((last, _))) if !self.is_free(last) => Ok(()),
+            (None, _) => self.create().await,
         }
     }
 

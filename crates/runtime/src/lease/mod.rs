@@ -1,8 +1,10 @@
 //! Who leads: the Lease `boathook` of coordination.k8s.io/v1.
 //!
-//! Leadership is judged by our own clock alone, from when the last renewal that succeeded was begun: a process that was
-//! stopped past its time sees that it no longer leads before it has asked anyone. A successor counts the lease's
-//! duration from when it saw the last renewal, which is later. So nobody's wall clock matters, and no two lead at once.
+//! A process judges its leadership by its own monotonic clock alone, from the moment it began the last renewal that
+//! succeeded: a process that was stopped past its time knows that it no longer leads before it has asked the API server. A
+//! successor counts the lease's duration from the moment it saw the last renewal, which is later. So no wall clock matters,
+//! and no two processes lead at once. A deleted lease is still its holder's for that time. Only a process that starts
+//! between the deletion and the holder's next renewal, and so has seen no holder, takes it at once.
 
 mod candidate;
 

@@ -165,6 +165,45 @@ async fn a_lease_that_someone_deleted_is_made_again_and_one_that_someone_labelle
 }
 
 #[tokio::test]
+async fn deleted_lease_is_not_taken_from_its_holder() {
+    let (client, hand) = (client().await, Hand::default());
+    let (mut first, first_lease) = contender(&client, "first", &hand);
+    let (mut second, second_lease) = contender(&client, "second", &hand);
+    let delete = async || Api::<Record>::default_namespaced(client.clone()).delete(NAME, &Default::default()).await;
+    first.step().await.unwrap();
+    second.step().await.unwrap();
+    delete().await.unwrap();
+    second.step().await.unwrap();
+    assert!(first_lease.leads() && !second_lease.leads());
+    // The holder creates it again.
+    first.step().await.unwrap();
+    second.step().await.unwrap();
+    assert!(first_lease.leads() && !second_lease.leads());
+    // A holder that is gone does not.
+    delete().await.unwrap();
+    hand.go_on(14);
+    second.step().await.unwrap();
+    assert!(!first_lease.leads() && !second_lease.leads());
+    hand.go_on(1);
+    second.step().await.unwrap();
+    assert!(second_lease.leads());
+}
+
+/// A process that starts after the deletion knows of no holder.
+#[tokio::test]
+async fn leader_that_sees_another_holder_no_longer_leads() {
+    let (client, hand) = (client().await, Hand::default());
+    let (mut first, first_lease) = contender(&client, "first", &hand);
+    first.step().await.unwrap();
+    first.api.delete(NAME, &Default::default()).await.unwrap();
+    let (mut second, second_lease) = contender(&client, "second", &hand);
+    second.step().await.unwrap();
+    assert!(second_lease.leads());
+    first.step().await.unwrap();
+    assert_eq!(first_lease.leadership(), Some(Leadership::ThawOnly));
+}
+
+#[tokio::test]
 async fn it_runs_until_it_is_told_to_stop_and_then_gives_the_lease_back() {
     let client = client().await;
     let options = Options::new("default", "first");
