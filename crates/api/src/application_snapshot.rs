@@ -328,6 +328,9 @@ pub struct OtherNotification {
 #[serde(rename_all = "camelCase")]
 pub struct HookRecord {
     pub name: String,
+    /// The UID of the ExecutionHook, once it has begun: it is thawed though it lost its owner reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
     pub execution_hook_template_name: String,
     /// Where it runs, if that was found out from who mounts the claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
 use super::{Observed, made, sharing, trouble};
-use crate::{conditions, freeze_window};
+use crate::{conditions, freeze_window, maker};
 
 /// Whether a hook is frozen, will be, or never again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,10 @@ pub(super) fn trouble_of(observed: &Observed<'_>, status: &ApplicationSnapshotSt
 /// The first object that has a hook's name and is not that hook: somebody made it, who knew the name, and whatever it
 /// freezes is not what was to be frozen. An owner reference anybody can write, so what it runs is compared as well.
 pub(super) fn foreign(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<Trouble> {
-    let is_meant = |place: usize, hook: &ExecutionHook| runs_what_is_meant(observed, status, place, hook);
+    let is_meant = |place: usize, hook: &ExecutionHook| {
+        let meant = made::hook(observed.object, status, place).spec;
+        hook.spec == ExecutionHookSpec { thaw_requested: hook.spec.thaw_requested, ..meant }
+    };
     let mut named = status.hooks.iter().enumerate().filter_map(|(place, record)| {
         let hook = observed.hooks.iter().find(|hook| hook.name_any() == record.name)?;
         Some((place, hook))
@@ -69,18 +72,8 @@ pub(super) fn foreign(observed: &Observed<'_>, status: &ApplicationSnapshotStatu
     Some(trouble(reason::HOOK_FAILED, message))
 }
 
-fn runs_what_is_meant(
-    observed: &Observed<'_>,
-    status: &ApplicationSnapshotStatus,
-    place: usize,
-    hook: &ExecutionHook,
-) -> bool {
-    let meant = made::hook(observed.object, status, place).spec;
-    hook.spec == ExecutionHookSpec { thaw_requested: hook.spec.thaw_requested, ..meant }
-}
-
-/// Whether a hook lost its owner reference (`kubectl delete --cascade=orphan` removes it) and is to be thawed all the same:
-/// only its name and its actions tell that it may hold a freeze.
+/// Whether a hook of the snapshot lost its owner reference (`kubectl delete --cascade=orphan` removes it), and is to be
+/// thawed all the same.
 pub(super) fn is_orphan(observed: &Observed<'_>, hook: &ExecutionHook) -> bool {
     let Some(status) = observed.object.status.as_ref().filter(|status| status.shares_freeze_of.is_none()) else {
         return false;
@@ -89,9 +82,10 @@ pub(super) fn is_orphan(observed: &Observed<'_>, hook: &ExecutionHook) -> bool {
         Phase::Thawing | Phase::ThawFailed | Phase::Complete | Phase::Failed => true,
         Phase::Pending | Phase::Freezing | Phase::Cutting => false,
     };
-    let is_controlled = hook.owner_references().iter().any(|owner| owner.controller == Some(true));
-    let place = status.hooks.iter().position(|record| record.name == hook.name_any());
-    is_thawing && !is_controlled && place.is_some_and(|place| runs_what_is_meant(observed, status, place, hook))
+    let is_recorded = |uid| status.hooks.iter().any(|record| record.uid.as_ref() == Some(&uid));
+    is_thawing
+        && !maker::is_made_for(hook, observed.object.metadata.uid.as_ref())
+        && hook.uid().is_some_and(is_recorded)
 }
 
 pub(super) fn gone(record: &HookRecord) -> Trouble {
@@ -109,7 +103,9 @@ pub(super) fn copy(observed: &Observed<'_>, status: &mut ApplicationSnapshotStat
         status.hooks.clone_from(&theirs.hooks);
     }
     for record in &mut status.hooks {
-        let Some(seen) = observed.hook(&record.name).and_then(|hook| hook.status.as_ref()) else { continue };
+        let Some(hook) = observed.hook(&record.name) else { continue };
+        let Some(seen) = &hook.status else { continue };
+        record.uid = record.uid.take().or_else(|| hook.uid());
         record.pre_action_succeed = seen.pre_action_succeed;
         record.post_action_succeed = seen.post_action_succeed;
         record.containers.clone_from(&seen.container_execution_hook_statuses);
