@@ -1,4 +1,4 @@
-//! Who made an object, by its owner references.
+//! The owner of an object, by its owner references.
 
 use std::fmt::Debug;
 
@@ -17,10 +17,11 @@ where
     Some(ObjectRef::new(&owner.name).within(&object.namespace().unwrap_or_default()))
 }
 
-/// Whether its owner of this kind does not want it any more, or is gone. What has no such owner is wanted by itself.
+/// Whether the object's owner of this kind is gone or no longer wants the object. An object without such an owner is
+/// wanted for itself.
 ///
-/// Asked live before anything is begun: a leader that was stopped in the middle of a write may make an object long after
-/// everything was taken back.
+/// The API server is asked before an action begins: a leader that was stopped in the middle of a write may create an object
+/// long after everything was taken back.
 pub(crate) async fn has_let_go<Owner>(
     client: &Client,
     object: &impl ResourceExt,
@@ -32,6 +33,10 @@ where
     let owners = object.owner_references();
     let owner = owners.iter().find(|owner| owner.kind == Owner::kind(&()) && owner.controller == Some(true));
     let Some(owner) = owner else { return Ok(false) };
+    // The API server accepts any text here, and no request can be made of some. No object has such a name.
+    if !owner.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte)) {
+        return Ok(true);
+    }
     let api: Api<Owner> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
     let found = in_time(api.get_opt(&owner.name)).await?;
     let found = found.filter(|found| found.uid().as_deref() == Some(&owner.uid));

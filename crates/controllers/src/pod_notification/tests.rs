@@ -306,6 +306,20 @@ async fn command_whose_author_was_not_checked_is_refused() {
     assert_eq!(stage.container.commands(), [""; 0]);
 }
 
+/// A user may write any text as the name of an owner.
+#[tokio::test]
+async fn owner_of_an_impossible_name_is_gone() {
+    for name in ["a b", "a?watch=true", "../pods/db-0"] {
+        let stage = Stage::new(freeze(None)).await;
+        let owner = json!({"apiVersion": "boathook.dev/v1alpha1", "kind": "ExecutionHook", "controller": true,
+            "name": name, "uid": "a"});
+        stage.patch(json!({"metadata": {"ownerReferences": [owner]}})).await;
+        stage.look().await.unwrap();
+        assert_eq!(stage.status().await.error.unwrap().kind, ErrorType::Revoked, "{name}");
+        assert_eq!(stage.container.commands(), [""; 0]);
+    }
+}
+
 /// A user who may only patch pods could have added it before the webhooks refused that.
 #[tokio::test]
 async fn declaration_of_an_unchecked_pod_is_not_run() {
