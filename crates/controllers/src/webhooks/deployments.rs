@@ -71,10 +71,35 @@ pub(super) fn review_status(ask: &Ask) -> AdmissionResponse {
 
 #[cfg(test)]
 mod tests {
-    use kube::api::PostParams;
+    use k8s_openapi::api::apps::v1::Deployment;
+    use kube::api::{Patch, PatchParams, PostParams};
 
     use super::*;
-    use crate::webhooks::test_asks::{ask, client_with_kinds};
+    use crate::webhooks::test_asks::{ask, client, client_with_kinds, install_unanswered, unanswered};
+
+    /// A write of a Deployment's status stores its annotations too.
+    #[tokio::test]
+    async fn every_write_that_drops_the_annotation_is_asked_about() {
+        for (own, expected) in [("boathook", Some("deployments.boathook.dev")), ("admin", None)] {
+            for is_status in [false, true] {
+                let client = client().await;
+                let deployments: Api<Deployment> = Api::namespaced(client.clone(), "default");
+                let labels = json!({"app": "web"});
+                let pod =
+                    json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "a"}]}});
+                let web = json!({"metadata": {"name": "web", "annotations": {LIFECYCLE: "required"}},
+                    "spec": {"selector": {"matchLabels": labels}, "template": pod}});
+                deployments.create(&PostParams::default(), &serde_json::from_value(web).unwrap()).await.unwrap();
+                install_unanswered(&client, own).await;
+                let (params, drop) = (PatchParams::default(), json!({"metadata": {"annotations": {LIFECYCLE: null}}}));
+                let written = match is_status {
+                    true => deployments.patch_status("web", &params, &Patch::Merge(&drop)).await,
+                    false => deployments.patch("web", &params, &Patch::Merge(&drop)).await,
+                };
+                assert_eq!(unanswered(written).as_deref(), expected, "as {own}, status: {is_status}");
+            }
+        }
+    }
 
     #[tokio::test]
     async fn the_annotation_stays_while_there_is_a_lifecycle_and_can_be_taken_back_when_there_is_none() {

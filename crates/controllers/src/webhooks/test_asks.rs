@@ -1,6 +1,6 @@
 //! For tests: an API server, and what it asks.
 
-use std::sync::Arc;
+use std::{fmt::Debug, sync::Arc};
 
 use boathook_api::words::CHECKED_SINCE;
 use boathook_apiserver::{
@@ -12,7 +12,7 @@ use boathook_apiserver::{
 };
 use boathook_runtime::webhook::Ask;
 use k8s_openapi::{
-    api::admissionregistration::v1::ValidatingWebhookConfiguration,
+    api::admissionregistration::v1::{ValidatingWebhookConfiguration, WebhookClientConfig},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
@@ -60,6 +60,23 @@ pub(crate) async fn webhooks_answered(client: &Client) {
     let since = format!("{}/2020-01-01T00:00:00Z", installed.uid().unwrap());
     let since = Patch::Merge(json!({"metadata": {"annotations": {CHECKED_SINCE: since}}}));
     configurations.patch("boathook", &PatchParams::default(), &since).await.unwrap();
+}
+
+/// Installs the webhooks that change objects, for a Boathook of this user name. None of them answers.
+pub(super) async fn install_unanswered(client: &Client, own: &str) {
+    let unanswered = |path: &str| WebhookClientConfig {
+        url: Some(format!("https://127.0.0.1:1{path}")),
+        ..WebhookClientConfig::default()
+    };
+    let configuration = boathook_install::webhooks::mutating(own, unanswered);
+    Api::all(client.clone()).create(&PostParams::default(), &configuration).await.unwrap();
+}
+
+/// The webhook without whose answer the write was refused.
+pub(super) fn unanswered<T: Debug>(written: kube::Result<T>) -> Option<String> {
+    let error = written.err()?.to_string();
+    let name = error.split('"').find(|part| part.trim_end_matches('\\').ends_with(".boathook.dev"));
+    Some(name.unwrap_or_else(|| panic!("{error}")).trim_end_matches('\\').to_owned())
 }
 
 /// About this change of an object in the namespace `default`.
