@@ -55,10 +55,7 @@ pub(super) fn trouble_of(observed: &Observed<'_>, status: &ApplicationSnapshotSt
 /// The first object that has a hook's name and is not that hook: somebody made it, who knew the name, and whatever it
 /// freezes is not what was to be frozen. An owner reference anybody can write, so what it runs is compared as well.
 pub(super) fn foreign(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<Trouble> {
-    let is_meant = |place: usize, hook: &ExecutionHook| {
-        let meant = made::hook(observed.object, status, place).spec;
-        hook.spec == ExecutionHookSpec { thaw_requested: hook.spec.thaw_requested, ..meant }
-    };
+    let is_meant = |place: usize, hook: &ExecutionHook| runs_what_is_meant(observed, status, place, hook);
     let mut named = status.hooks.iter().enumerate().filter_map(|(place, record)| {
         let hook = observed.hooks.iter().find(|hook| hook.name_any() == record.name)?;
         Some((place, hook))
@@ -72,6 +69,16 @@ pub(super) fn foreign(observed: &Observed<'_>, status: &ApplicationSnapshotStatu
     Some(trouble(reason::HOOK_FAILED, message))
 }
 
+fn runs_what_is_meant(
+    observed: &Observed<'_>,
+    status: &ApplicationSnapshotStatus,
+    place: usize,
+    hook: &ExecutionHook,
+) -> bool {
+    let meant = made::hook(observed.object, status, place).spec;
+    hook.spec == ExecutionHookSpec { thaw_requested: hook.spec.thaw_requested, ..meant }
+}
+
 /// Whether a hook of the snapshot lost its owner reference (`kubectl delete --cascade=orphan` removes it), and is to be
 /// thawed all the same.
 pub(super) fn is_orphan(observed: &Observed<'_>, hook: &ExecutionHook) -> bool {
@@ -82,10 +89,14 @@ pub(super) fn is_orphan(observed: &Observed<'_>, hook: &ExecutionHook) -> bool {
         Phase::Thawing | Phase::ThawFailed | Phase::Complete | Phase::Failed => true,
         Phase::Pending | Phase::Freezing | Phase::Cutting => false,
     };
-    let is_recorded = |uid| status.hooks.iter().any(|record| record.uid.as_ref() == Some(&uid));
-    is_thawing
-        && !maker::is_made_for(hook, observed.object.metadata.uid.as_ref())
-        && hook.uid().is_some_and(is_recorded)
+    let Some(place) = status.hooks.iter().position(|record| record.name == hook.name_any()) else { return false };
+    let is_recorded = match &status.hooks[place].uid {
+        Some(uid) => hook.metadata.uid.as_ref() == Some(uid),
+        // It lost the reference before its UID was recorded. Another user's hook with the same actions is thawed too: that
+        // does less harm than a freeze that stays.
+        None => runs_what_is_meant(observed, status, place, hook),
+    };
+    is_thawing && is_recorded && !maker::is_made_for(hook, observed.object.metadata.uid.as_ref())
 }
 
 pub(super) fn gone(record: &HookRecord) -> Trouble {

@@ -1,7 +1,7 @@
 //! From a claim to the end of the handlers.
 
 use boathook_api::{
-    outcome::{Ended, Failure, Outcome},
+    outcome::{Ended, Outcome},
     pod_notification::{ContainerNotificationStatus, ErrorType, Executor, PodNotificationStatus, State},
     words::{condition, reason},
 };
@@ -227,11 +227,10 @@ fn write_down(record: &mut ContainerNotificationStatus, ended: &Ended) {
     record.error = error;
 }
 
-/// Whether the handler provably never started: no attempt found a running container to start it in. Then it owes no undo.
+/// Whether the handler provably never started: no attempt found a running container to start it in, whatever kept the last
+/// one from it. Then it owes no undo.
 fn found_no_container(ended: &Ended) -> bool {
-    let absent = |failure: &Failure| matches!(failure.kind, ErrorType::ContainerNotRunning | ErrorType::PodNotFound);
-    let failed = matches!(&ended.outcome, Outcome::Failed(failure) if absent(failure));
-    failed && ended.container_id.is_none() && !ended.process_may_remain
+    matches!(ended.outcome, Outcome::Failed(_)) && ended.container_id.is_none() && !ended.process_may_remain
 }
 
 fn found_no_container_in(results: &[(String, Ended)], container: &str) -> bool {

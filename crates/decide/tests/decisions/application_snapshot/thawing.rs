@@ -58,6 +58,20 @@ fn orphaned_hook_is_thawed() {
     assert_eq!(asked(&look), None);
 }
 
+/// Before the snapshot saw a status of the hook.
+#[test]
+fn hook_orphaned_while_it_freezes_is_thawed() {
+    let mut look = Look::at_freezing(json!({}));
+    look.hooks[0].metadata.owner_references = None;
+    assert_eq!(deeds(&look.decide()), ["write Thawing"]);
+    let mut look = look.done();
+    assert_eq!(asked(&look), Some(0));
+    assert_eq!(look.decide().again, Some(at(look.now + 1)), "it is not thawed yet");
+    // Another user's, of the same name, does something else.
+    look.hooks[0].spec.execution_hook_template_name = Some("another".to_owned());
+    assert_eq!(asked(&look), None);
+}
+
 #[test]
 fn a_post_action_that_fails_does_not_keep_the_next_hook_frozen() {
     let mut look = Look::at_thawing(json!({}));

@@ -68,7 +68,7 @@ impl End {
             exit_code: None,
             output: String::new(),
             // Its handler had begun.
-            container_id: matches!(self, Self::PodGone).then(|| "model://1".to_owned()),
+            container_id: Some("model://1".to_owned()),
             attempts: 1,
             started,
             completed,
