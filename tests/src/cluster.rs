@@ -29,7 +29,7 @@ unset BOATHOOK_TEST_CLUSTER for the embedded cluster, or start a real one and tr
     cargo test -p boathook-tests --test scenarios";
 
 /// How long the API server may take to say its version before the run is given up.
-const GREETING_DEADLINE: Duration = Duration::from_secs(30);
+const GREETING_DEADLINE: Duration = Duration::from_secs(600);
 
 /// Which cluster it is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

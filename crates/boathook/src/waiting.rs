@@ -8,7 +8,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// After this long without a word of any controller, a person is told.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What is said then.
 pub(crate) const NOBODY_LOOKED: &str = "no controller has looked at this yet: does `boathook controller` run?";

@@ -89,7 +89,7 @@ async fn expiring_lease(client: &Client) -> (Lease, Arc<AtomicU64>) {
     let options = lease::Options { duration: LEASE, renew_every: LEASE / 2, ..lease::Options::new("default", "me") };
     let (candidate, lease) = candidate(client.clone(), options, clock);
     tokio::spawn(candidate.run(std::future::pending()));
-    tokio::time::timeout(Duration::from_secs(60), lease.led()).await.expect("the lease is free");
+    tokio::time::timeout(Duration::from_secs(600), lease.led()).await.expect("the lease is free");
     (lease, time)
 }
 

@@ -106,8 +106,8 @@ pub(crate) fn suite() -> Scenarios {
         held_alone::what_a_killed_agent_held_is_ended_and_undone_without_an_api_server,
     ];
     let only_agent_on_time = alone![
-        outages::an_agent_undoes_on_time_while_the_api_server_is_gone waits 7,
-        held_alone::an_agent_releases_on_time_while_the_api_server_is_gone waits 7,
+        outages::an_agent_undoes_on_time_while_the_api_server_is_gone waits 17,
+        held_alone::an_agent_releases_on_time_while_the_api_server_is_gone waits 17,
     ];
     let (api, agent) = (Executor::Api, Executor::Agent);
     Scenarios::suite(

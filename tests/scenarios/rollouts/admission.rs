@@ -44,7 +44,8 @@ pub(crate) async fn a_sidecar_that_never_ends_keeps_no_rollout_waiting(ctx: Ctx,
     web.completed().await?;
     web.serves("v2", 1).await?;
     let asked = server.asked(&path).into_iter().filter(|ask| !ask.dry_run).count();
-    ensure!(asked == 2, "the sidecar was injected {asked} times");
+    // A create whose answer was late is asked about again.
+    ensure!(asked >= 2, "the sidecar was injected {asked} times");
     assert_eq!(web.finish().await?.runs(), ["pre v2", "mid v2"]);
     Ok(())
 }

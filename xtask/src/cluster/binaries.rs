@@ -32,7 +32,7 @@ const SNAPSHOT_CRDS: [&str; 3] = [
 
 /// What the module proxy or the way to it says when it may go well the next time: a cold build asks for hundreds of
 /// modules, and whoever asks too often is told to wait.
-const PASSING: [&str; 7] = [
+const PASSING: [&str; 10] = [
     "429 Too Many Requests",
     "502 Bad Gateway",
     "503 Service Unavailable",
@@ -40,6 +40,9 @@ const PASSING: [&str; 7] = [
     "connection reset",
     "i/o timeout",
     "TLS handshake timeout",
+    "500 Internal Server Error",
+    "unexpected EOF",
+    "connection refused",
 ];
 const TRIES: u32 = 6;
 const PAUSE: Duration = Duration::from_secs(20);

@@ -45,6 +45,8 @@ fn apt_get(arguments: &[&str], log: &Path) -> Result<()> {
     let output = Command::new("apt-get")
         // A fresh machine may be updating itself.
         .args(["-o", "DPkg::Lock::Timeout=300"])
+        // Without the second option, `update` succeeds although a list could not be downloaded.
+        .args(["-o", "Acquire::Retries=5", "-o", "APT::Update::Error-Mode=any"])
         .args(arguments)
         .env("DEBIAN_FRONTEND", "noninteractive")
         .stdin(Stdio::null())

@@ -14,7 +14,7 @@ use tokio::{
 use super::*;
 use crate::ApiServer;
 
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(600);
 const FAILS: &str = "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n";
 const SUCCEEDS: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 

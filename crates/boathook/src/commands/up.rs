@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// How long the kinds may take to be served.
-const INSTALL_DEADLINE: Duration = Duration::from_secs(60);
+const INSTALL_DEADLINE: Duration = Duration::from_secs(600);
 
 #[derive(Args)]
 pub(crate) struct Up {

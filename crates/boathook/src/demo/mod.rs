@@ -33,7 +33,7 @@ const INTERRUPTED: u8 = 130;
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// How long the kinds may take to be served.
-const INSTALL_DEADLINE: Duration = Duration::from_secs(60);
+const INSTALL_DEADLINE: Duration = Duration::from_secs(600);
 
 /// What the steps play on, and how they are told.
 pub(crate) struct Story {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// An agent that does not ask again in this time has stopped asking.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(600);
 
 /// Answers every request with 403, and reports the first line of each.
 fn refusing_api_server(kubeconfig: &Path) -> Receiver<String> {

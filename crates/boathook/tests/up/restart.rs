@@ -13,7 +13,7 @@ async fn is_thawed_after_a_kill(name: &str, options: &[&str], freeze: &str, cond
     let mut database = Database::start_with(name, options).await;
     // The thaw fails unless the freeze is there: so a thaw that succeeds took it back.
     let mut brief = template("brief", freeze, "rm data/frozen");
-    brief["spec"]["expirationSeconds"] = 5.into();
+    brief["spec"]["expirationSeconds"] = 20.into();
     create::<ExecutionHookTemplate>(&database.client, brief).await;
     database.begin("freeze-db", "brief").await;
     match condition {

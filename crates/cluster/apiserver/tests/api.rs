@@ -17,7 +17,7 @@ use kube::{Api, Client, Error, ResourceExt};
 use serde_json::{Value, json};
 
 /// Nothing here waits for anything but the server itself.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(600);
 
 async fn client() -> Client {
     clients().await.0

@@ -17,7 +17,7 @@ use crate::{
     verify::verify,
 };
 
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(600);
 
 const FAST: Options = Options { pace: 500, thaw_after: None };
 

@@ -23,8 +23,8 @@ use crate::{
 /// faster than rollouts begin, what is told of several is counted for one.
 const MOST: usize = 40;
 
-/// It may have had something to do when it was looked at; and once more after a change of who leads.
-const MOST_IN_VAIN: usize = 4;
+/// It may have had something to do when it was looked at; and once more after each change of the leader.
+const MOST_IN_VAIN: usize = 10;
 
 /// What was written for one rollout.
 #[derive(Default)]
