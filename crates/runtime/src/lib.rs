@@ -16,6 +16,7 @@ pub mod metrics;
 pub mod report;
 pub mod rights;
 pub mod run;
+mod until_answered;
 pub mod watches;
 pub mod webhook;
 
@@ -32,4 +33,5 @@ pub use lease::Lease;
 pub use metrics::Metrics;
 pub use report::{Reported, Reporter};
 pub use run::{Reconcile, RunLoop};
+pub use until_answered::until_answered;
 pub use watches::Watches;

@@ -104,15 +104,23 @@ impl Controller {
     async fn serve(self) -> Result<ExitCode> {
         let mut signals = Signals::new()?;
         let client = self.connection.client().await?;
-        preflight::check(&client, &self.namespace, self.executor.into(), preflight::ROLES_LAG).await?;
-        let mut options = self.choices.options(self.executor.into());
+        let executor = self.executor.into();
+        let mut options = self.choices.options(executor);
         options.namespace = self.namespace;
         options.webhook_reach = self.webhook_url.or(self.webhook_service);
         if let Some(listen) = self.webhook_listen {
             options.webhook_listen = listen;
         }
         let metrics = Arc::new(Metrics::default());
-        let mut service = Service::start(client, options, Arc::clone(&metrics)).await?;
+        let starting = async {
+            preflight::check(&client, &options.namespace, executor, preflight::ROLES_LAG).await?;
+            Ok::<_, anyhow::Error>(Service::start(client, options, Arc::clone(&metrics)).await?)
+        };
+        // An API server that does not answer is waited for.
+        let mut service = tokio::select! {
+            started = starting => started?,
+            () = signals.received() => return Ok(ExitCode::SUCCESS),
+        };
         let pages = self.pages.serve(metrics, service.figures(), service.is_ready()).await?;
         let ready = announce(service.ready());
         let outcome = tokio::select! {

@@ -9,7 +9,7 @@ use boathook_api::{
     words::{GROUP, LEASE},
 };
 use boathook_install::roles;
-use boathook_runtime::{in_time, rights};
+use boathook_runtime::{in_time, rights, until_answered};
 use k8s_openapi::api::{authorization::v1::ResourceAttributes, coordination::v1::Lease, rbac::v1::PolicyRule};
 use kube::{
     Api, Client,
@@ -22,7 +22,8 @@ pub(crate) const ROLES_LAG: Duration = Duration::from_secs(5);
 /// Between two questions for rights.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// An error says in one sentence what to do. Rights that are missing are asked for again for `patience`.
+/// Waits for an API server that does not answer. Any other error is for a person, and says in one sentence what to do.
+/// Rights that are missing are asked for again for `patience`.
 pub(crate) async fn check(client: &Client, namespace: &str, executor: Executor, patience: Duration) -> Result<()> {
     kinds(client).await?;
     has_rights(client, namespace, executor, patience).await?;
@@ -31,7 +32,7 @@ pub(crate) async fn check(client: &Client, namespace: &str, executor: Executor, 
 
 async fn kinds(client: &Client) -> Result<()> {
     let version = format!("{GROUP}/v1alpha1");
-    let served = match in_time(client.list_api_group_resources(&version)).await {
+    let served = match until_answered(async || in_time(client.list_api_group_resources(&version)).await).await {
         Ok(served) => served.resources,
         Err(kube::Error::Api(status)) if status.code == 404 => vec![],
         Err(error) => return Err(error).context("failed to ask the API server which kinds it serves"),
@@ -55,10 +56,11 @@ async fn has_rights(client: &Client, namespace: &str, executor: Executor, patien
     let everywhere = rules.iter().flat_map(|rule| attributes(rule, None));
     let lease = roles::lease();
     let of_lease = lease.iter().flat_map(|rule| attributes(rule, Some(namespace)));
-    let (mut wanted, begun): (Vec<_>, _) = (everywhere.chain(of_lease).collect(), Instant::now());
+    let (mut wanted, mut answered): (Vec<_>, _) = (everywhere.chain(of_lease).collect(), None);
     loop {
-        let missing = rights::missing(client, wanted).await;
+        let missing = until_answered(async || rights::missing(client, wanted.clone()).await).await;
         wanted = missing.context("failed to ask the API server for the controller's rights")?;
+        let begun = *answered.get_or_insert_with(Instant::now);
         if wanted.is_empty() || begun.elapsed() >= patience {
             return rights::none_missing(&wanted).map_err(anyhow::Error::msg);
         }
@@ -88,7 +90,8 @@ async fn namespace_is_there(client: &Client, namespace: &str) -> Result<()> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
     let metadata = ObjectMeta { name: Some(LEASE.to_owned()), ..ObjectMeta::default() };
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-    match in_time(leases.create(&dry_run, &Lease { metadata, spec: None })).await {
+    let lease = Lease { metadata, spec: None };
+    match until_answered(async || in_time(leases.create(&dry_run, &lease)).await).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 404 => bail!(
@@ -101,7 +104,10 @@ async fn namespace_is_there(client: &Client, namespace: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{
+        collections::HashMap,
+        sync::{Arc, Mutex},
+    };
 
     use boathook_apiserver::{
         access::{Tokens, User},
@@ -110,6 +116,7 @@ mod tests {
         store::Store,
     };
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+    use kube::client::Body;
 
     use super::*;
 
@@ -143,5 +150,35 @@ mod tests {
         let nowhere = refusal(&client, "nowhere").await;
         assert!(nowhere.contains("kubectl create namespace nowhere"), "{nowhere}");
         check(&client, "default", Executor::Api, Duration::ZERO).await.unwrap();
+    }
+    /// A client to whom each path is at first refused, and then answered with an error of the API server's own.
+    fn after_an_outage(client: Client) -> Client {
+        let asked = Arc::<Mutex<HashMap<String, u32>>>::default();
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let (client, asked) = (client.clone(), Arc::clone(&asked));
+            async move {
+                let times = {
+                    let mut asked = asked.lock().unwrap();
+                    let times = asked.entry(request.uri().path().to_owned()).or_default();
+                    *times += 1;
+                    *times
+                };
+                match times {
+                    1 => Err(tower::BoxError::from("connection refused")),
+                    2 => Ok(http::Response::builder().status(503).body(Body::empty())?),
+                    _ => Ok(client.send(request).await?),
+                }
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test]
+    async fn outage_of_the_api_server_is_waited_for() {
+        let (client, without_rights) = cluster().await;
+        install_kinds(&client).await;
+        check(&after_an_outage(client), "default", Executor::Api, Duration::ZERO).await.unwrap();
+        let right = refusal(&after_an_outage(without_rights), "default").await;
+        assert!(right.contains("the right to create pods/exec"), "{right}");
     }
 }

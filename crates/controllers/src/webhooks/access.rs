@@ -8,6 +8,7 @@ use std::time::Duration;
 use boathook_api::words::{GROUP, VERSION};
 use boathook_runtime::{
     error_class::chain,
+    in_time, until_answered,
     webhook::{Ask, refuse},
 };
 use k8s_openapi::api::{
@@ -24,8 +25,6 @@ const DEADLINE: Duration = Duration::from_secs(5);
 pub enum Error {
     #[snafu(display("failed to ask the API server who we are"))]
     WhoAmI { source: kube::Error },
-    #[snafu(display("failed to ask the API server who we are: no answer in time"))]
-    NoAnswer,
     #[snafu(display("the API server does not say who we are"))]
     Nobody,
 }
@@ -124,8 +123,8 @@ impl Access {
     pub(super) async fn new(client: Client) -> Result<Self, Error> {
         let ask: Api<SelfSubjectReview> = Api::all(client.clone());
         let (params, nothing) = (PostParams::default(), SelfSubjectReview::default());
-        let answer = tokio::time::timeout(DEADLINE, ask.create(&params, &nothing)).await;
-        let answer = answer.ok().context(NoAnswerSnafu)?.context(WhoAmISnafu)?;
+        let answer =
+            until_answered(async || in_time(ask.create(&params, &nothing)).await).await.context(WhoAmISnafu)?;
         let own = answer.status.and_then(|status| status.user_info).and_then(|user| user.username);
         Ok(Self { reviews: Api::all(client), own: own.filter(|name| !name.is_empty()).context(NobodySnafu)? })
     }
