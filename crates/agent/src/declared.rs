@@ -1,7 +1,9 @@
 //! What a pod declared when this agent first saw it: a digest per pod, kept on disk.
 //!
 //! A sandbox carries the annotations of the moment it was made; one that is made again, after the node's reboot say,
-//! takes the live ones. So whoever could change a live annotation could change what runs, but for this.
+//! takes the live ones. A user who gets a changed annotation past admission thus changes nothing in a pod that was
+//! notified before. The digest does not vouch for the first declaration: the controller accepts only notifications of pods
+//! that were created after admission refused such changes.
 
 use std::{
     collections::BTreeMap,

@@ -176,7 +176,9 @@ async fn node_is_ready(controller: &Controller, object: &PodNotification) -> Res
 }
 
 /// What the pod's author declared. A user who may only patch pods could add a declaration before the webhooks refused
-/// that, and nothing in the API tells it from one that the pod was created with. An agent knows: it decides for itself.
+/// that, and nothing tells it from one that the pod was created with: a sandbox made again, at a restart of its node, has
+/// the patched one too, and a runtime that lost the first sandbox counts the new one as the first. So an agent cannot tell
+/// either, and this check is made for both executors.
 async fn declared(
     controller: &Controller,
     object: &PodNotification,
@@ -186,7 +188,8 @@ async fn declared(
         Ok(declared) => declared,
         Err(mistake) => return Ok(Err(mistake.into())),
     };
-    let may_run = object.spec.uses_declarations() && may_claim(controller, object) && !is_claimed(object);
+    let undecided = !is_accepted(object) || may_claim(controller, object) && !is_claimed(object);
+    let may_run = object.spec.uses_declarations() && undecided;
     let checked = declared.iter().next().is_none()
         || !may_run
         || was_checked(&controller.client, &pod.metadata).await.context(WebhooksSnafu)?;
@@ -199,8 +202,7 @@ async fn declared(
 fn unchecked_declaration(pod: &str) -> String {
     format!(
         "pod `{pod}` was created before Boathook's webhooks were seen to answer, so what it declares may have been added by \
-         a user who may not run commands in it: create the pod again (`kubectl rollout restart` does so for a workload), or \
-         run the node agent, which knows what the pod was started with"
+         a user who may not run commands in it: create the pod again (`kubectl rollout restart` does so for a workload)"
     )
 }
 

@@ -339,10 +339,22 @@ async fn declaration_of_an_unchecked_pod_is_not_run() {
     assert!(message.starts_with("pod `db-0` was created before Boathook's webhooks"), "{message}");
 }
 
+/// The agent sees the declaration of the pod's latest sandbox, which may have been made after it was added.
 #[tokio::test]
-async fn agent_decides_about_the_declaration_of_an_unchecked_pod() {
+async fn agent_is_given_no_declaration_of_an_unchecked_pod() {
     let mut stage = Stage::new(freeze(None)).await;
     stage.controller.options.executor = Executor::Agent;
+    stage.remove_webhooks().await;
+    stage.look().await.unwrap();
+    let status = stage.status().await;
+    assert_eq!((status.executor, status.error.unwrap().kind), (None, ErrorType::Forbidden));
+}
+
+#[tokio::test]
+async fn agent_is_given_the_declaration_of_a_checked_pod() {
+    let mut stage = Stage::new(freeze(None)).await;
+    stage.controller.options.executor = Executor::Agent;
+    stage.look().await.unwrap();
     stage.remove_webhooks().await;
     stage.look().await.unwrap();
     let status = stage.status().await;
