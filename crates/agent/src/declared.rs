@@ -44,13 +44,10 @@ impl Digests {
     ) -> Result<Result<Declarations, Failure>, DigestError> {
         let path = self.path(pod_uid);
         let now = digest(annotations);
-        match fs::read_to_string(&path) {
-            Ok(first) if first == now => {}
-            Ok(_) => return Ok(Err(Failure::new(ErrorType::InvalidDeclaration, CHANGED))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                private::write(&path, now.as_bytes()).context(DigestSnafu { what: "write", path: &path })?;
-            }
-            Err(error) => return Err(error).context(DigestSnafu { what: "read", path: &path }),
+        match read(&path).context(DigestSnafu { what: "read", path: &path })? {
+            Some(first) if first == now => {}
+            Some(_) => return Ok(Err(Failure::new(ErrorType::InvalidDeclaration, CHANGED))),
+            None => private::write(&path, now.as_bytes()).context(DigestSnafu { what: "write", path: &path })?,
         }
         // Which containers may declare was checked when the object was accepted, against the pod itself.
         let containers: Vec<_> = of_annotations(annotations).map(|(container, _)| container.to_owned()).collect();
@@ -84,6 +81,19 @@ impl Digests {
 }
 
 const CHANGED: &str = "what the pod declares is not what it declared when it was created: create the pod again";
+
+/// `None`: there is no digest, or a part of one: the disk was full, or the host crashed.
+fn read(path: &Path) -> io::Result<Option<String>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(String::from_utf8(bytes).ok().filter(|text| is_whole(text))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_whole(digest: &str) -> bool {
+    digest.len() == 2 * SHA256.output_len() && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
 
 fn digest(annotations: &BTreeMap<String, String>) -> String {
     let mut context = Context::new(&SHA256);
@@ -121,6 +131,20 @@ mod tests {
         assert_eq!(digests.pods(), ["a-b"]);
         digests.forget("a-b");
         assert_eq!(digests.pods(), [""; 0]);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn incomplete_digest_is_written_again() {
+        let dir = std::env::temp_dir().join(format!("boathook-incomplete-{}", std::process::id()));
+        let digests = Digests::open(&dir).unwrap();
+        let nothing = BTreeMap::new();
+        let whole = digest(&nothing);
+        for left in [Vec::new(), whole.as_bytes()[..10].to_owned(), vec![0; whole.len()], vec![0xff; whole.len()]] {
+            fs::write(digests.path("a"), &left).unwrap();
+            assert!(digests.declared("a", &nothing).unwrap().is_ok(), "{left:?}");
+            assert_eq!(fs::read_to_string(digests.path("a")).unwrap(), whole);
+        }
         fs::remove_dir_all(dir).unwrap();
     }
 
