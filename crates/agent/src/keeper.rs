@@ -126,9 +126,10 @@ impl Keeper {
         tokio::spawn(async move {
             let undone = async {
                 Arc::clone(&keeper).undo(record, UnknownPod::GiveUp).await;
-                keeper.ledger.disarm(&uid);
                 keeper.runs.forget_run(&uid);
                 keeper.runs.forget_undo(&uid);
+                // Last: a run without a record is not the keeper's.
+                keeper.ledger.disarm(&uid);
                 keeper.lock_retiring().remove(&uid);
             };
             if AssertUnwindSafe(undone).catch_unwind().await.is_err() {

@@ -5,15 +5,16 @@ use std::{sync::Arc, time::Duration};
 use boathook_actions::place::cri::Runtime;
 use boathook_api::PodNotification;
 use boathook_decide::pod_notification::{
-    Me, Observed, Role, decide, is_closed, is_unconfirmed, last_round, undo_due_at,
+    Me, Observed, Role, SeenPod, decide, decide_gone, is_closed, is_unconfirmed, last_round, undo_due_at,
 };
 use boathook_runtime::{
     Classified, Clock, ErrorClass, Reconcile, Reporter,
-    execution::{Latest, Rooms, Runs},
+    execution::{Latest, Rooms, Runs, apply_here},
 };
 use jiff::{SignedDuration, Timestamp};
 use kube::{Client, ResourceExt, runtime::reflector::ObjectRef};
 use snafu::{ResultExt, Snafu};
+use tokio::sync::mpsc;
 
 use crate::{
     act::{self, ActError},
@@ -32,6 +33,8 @@ pub(crate) struct Desk {
     pub(crate) runs: Runs,
     pub(crate) rooms: Rooms,
     pub(crate) latest: Latest,
+    /// Takes objects that are to be looked at again.
+    pub(crate) look_again: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) digests: Digests,
@@ -65,7 +68,7 @@ impl Reconcile<PodNotification> for Desk {
     async fn reconcile(&self, seen: Arc<PodNotification>) -> Result<Option<Duration>, Error> {
         // Who had this name before it was taken away with force.
         let uid = seen.uid();
-        self.keeper.retire_namesakes(&seen.namespace().unwrap_or_default(), &seen.name_any(), uid.as_deref());
+        self.end_gone(&ObjectRef::from_obj(&*seen), uid.as_deref());
         let me = Me { identity: &self.identity, role: Role::Agent };
         let mut seen = observe::observe(self, me, self.latest.of(&seen)).await?;
         let now = Timestamp::now();
@@ -98,7 +101,49 @@ impl Reconcile<PodNotification> for Desk {
     /// Whoever took an object away with force did not take away what it did: it is undone all the same.
     fn gone(&self, object: &ObjectRef<PodNotification>) {
         self.rooms.leave(object);
-        self.keeper.retire_namesakes(object.namespace.as_deref().unwrap_or_default(), &object.name, None);
+        self.latest.forget(object);
+        self.end_gone(object, None);
+    }
+}
+
+impl Desk {
+    /// Ends and undoes what runs for objects of this name but the one with this UID: they are gone.
+    fn end_gone(&self, object: &ObjectRef<PodNotification>, except: Option<&str>) {
+        self.keeper.retire_namesakes(object.namespace.as_deref().unwrap_or_default(), &object.name, except);
+        for object in self.runs.begun_for(object) {
+            let uid = object.uid().unwrap_or_default();
+            // The keeper ends and forgets what is in the ledger.
+            if except == Some(&uid) || self.ledger.get(&uid).is_some() {
+                continue;
+            }
+            let (run, undo) = self.runs.progress(&uid);
+            let observed = Observed {
+                object: &object,
+                me: Me { identity: &self.identity, role: Role::Agent },
+                pod: SeenPod::Unknown,
+                run,
+                undo,
+                sessions: self.runs.sessions(&uid),
+                expires: None,
+                room: false,
+                author_checked: true,
+                undecided: vec![],
+            };
+            let now = Timestamp::now();
+            let decision = decide_gone(&observed, now);
+            for effect in decision.effects {
+                apply_here(&self.runs, &object, effect);
+            }
+            // No watch reports this object again.
+            if let Some(again) = decision.again {
+                let (look_again, reference) = (self.look_again.clone(), ObjectRef::from_obj(&object));
+                let pause = Duration::try_from(again.duration_since(now)).unwrap_or_default();
+                tokio::spawn(async move {
+                    tokio::time::sleep(pause).await;
+                    let _ = look_again.send(reference);
+                });
+            }
+        }
     }
 }
 

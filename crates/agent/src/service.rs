@@ -103,7 +103,7 @@ impl Agent {
             RunLoop::<PodNotification>::new(client.clone(), of_node).metrics(Arc::clone(&metrics)).watches(&watches);
         let look_again = objects.channel();
         let rooms = Rooms::new(Limits { per_node: limit, per_namespace: limit }, look_again.clone());
-        let runs = Runs::new(Place::Cri(runtime.clone()), Arc::clone(&metrics), rooms.clone(), look_again);
+        let runs = Runs::new(Place::Cri(runtime.clone()), Arc::clone(&metrics), rooms.clone(), look_again.clone());
         let clock = Clock::of_the_machine();
         let keeper = Arc::new(Keeper {
             ledger: Arc::clone(&ledger),
@@ -120,6 +120,7 @@ impl Agent {
             runs,
             rooms,
             latest: Latest::default(),
+            look_again,
             ledger,
             keeper: Arc::clone(&keeper),
             digests,

@@ -53,12 +53,13 @@ async fn accepted(client: &Client, node: &Node) -> Api<PodNotification> {
     let spec = json!({"podName": "db-0", "action": node.action("freeze"), "undo": undo});
     let one = PodNotification::new("one", serde_json::from_value(spec).unwrap());
     api.create(&PostParams::default(), &one).await.unwrap();
-    patch_status(
-        &api,
-        json!({"podUID": POD, "nodeName": "node", "executor": "agent", "containers": [{"name": "main"}]}),
-    )
-    .await;
+    pin(&api).await;
     api
+}
+
+async fn pin(api: &Api<PodNotification>) {
+    let status = json!({"podUID": POD, "nodeName": "node", "executor": "agent", "containers": [{"name": "main"}]});
+    patch_status(api, status).await;
 }
 
 async fn patch_status(api: &Api<PodNotification>, status: Value) {
@@ -73,7 +74,7 @@ impl Stage {
         let (look_again, again) = mpsc::unbounded_channel();
         let runtime = Runtime::new(&node.socket(), Default::default());
         let rooms = Rooms::new(Limits { per_node: 9, per_namespace: 9 }, look_again.clone());
-        let runs = Runs::new(Place::Cri(runtime.clone()), Arc::default(), rooms.clone(), look_again);
+        let runs = Runs::new(Place::Cri(runtime.clone()), Arc::default(), rooms.clone(), look_again.clone());
         let ledger = Arc::new(Ledger::open(&node.dir.join("ledger"), "boot").unwrap());
         let clock = Clock::of_the_machine();
         let keeper = Arc::new(Keeper {
@@ -93,6 +94,7 @@ impl Stage {
             runs,
             rooms,
             latest: Latest::default(),
+            look_again,
             ledger,
             keeper,
             digests: Digests::open(&node.dir.join("declared")).unwrap(),
@@ -209,6 +211,36 @@ async fn handler_is_ended_and_undone_when_its_object_was_removed() {
     stage.node.container.asked(&["freeze", "thaw"]).await;
     timeout(DEADLINE, changes.changed()).await.unwrap().unwrap();
     assert_eq!(stage.kept(), 0);
+}
+
+/// Nothing in the ledger tells of its run.
+#[tokio::test]
+async fn handler_without_undo_is_ended_and_forgotten_when_its_object_was_removed() {
+    for replaced in [false, true] {
+        let mut stage = Stage::new(&format!("without-undo-{replaced}")).await;
+        let spec = json!({"podName": "db-0", "action": stage.node.action("freeze")});
+        let one = PodNotification::new("one", serde_json::from_value(spec).unwrap());
+        stage.api.delete("one", &DeleteParams::default()).await.unwrap();
+        stage.api.create(&PostParams::default(), &one).await.unwrap();
+        pin(&stage.api).await;
+        stage.look().await.unwrap();
+        stage.node.container.asked(&["freeze"]).await;
+        let under_way = stage.desk.runs.under_way();
+        assert_eq!((*under_way.borrow(), stage.kept()), (1, 0));
+        stage.api.delete("one", &DeleteParams::default()).await.unwrap();
+        if replaced {
+            stage.api.create(&PostParams::default(), &one).await.unwrap();
+        }
+        let gone = async |stage: &Stage| match replaced {
+            true => drop(stage.look().await.unwrap()),
+            false => stage.desk.gone(&ObjectRef::new("one").within("default")),
+        };
+        gone(&stage).await;
+        timeout(DEADLINE, stage.again.recv()).await.expect("the handler is ended").unwrap();
+        gone(&stage).await;
+        assert_eq!(*under_way.borrow(), 0);
+        stage.node.container.asked(&["freeze"]).await;
+    }
 }
 
 fn options(node: &Node) -> Options {
