@@ -66,7 +66,7 @@ impl Record {
     /// What an object that was just claimed owes; nothing if it has no undo.
     pub fn of(object: &PodNotification, boot: &str, now: Duration) -> Option<Self> {
         let undo = object.spec.undo.as_ref()?;
-        let Subject { uid, namespace, name, pod, pod_uid } = Subject::of(object);
+        let Subject { uid, namespace, name, pod, pod_uid, node: _ } = Subject::of(object);
         let containers = || object.status.iter().flat_map(|status| &status.containers);
         let recorded = containers().filter_map(|one| Some((one.name.clone(), one.undo.as_ref()?.action.clone()?)));
         let held = containers().filter_map(|one| Some((one.name.clone(), one.undo.as_ref()?.release_seconds?)));
@@ -102,7 +102,8 @@ impl Record {
 
     pub fn subject(&self) -> Subject {
         let Self { uid, namespace, name, pod, pod_uid, .. } = self.clone();
-        Subject { uid, namespace, name, pod, pod_uid }
+        // All records are of the agent's node.
+        Subject { uid, namespace, name, pod, pod_uid, node: String::new() }
     }
 
     /// How long it is until it runs by itself: nothing after another boot.

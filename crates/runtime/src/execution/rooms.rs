@@ -1,5 +1,5 @@
 //! How many PodNotifications may run their handlers at once, on one node and in one namespace. Undos need no room, and
-//! while one begins there is no room for further handlers.
+//! while one begins there is no room for further handlers on its node.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,7 +18,7 @@ pub struct Limits {
     pub per_namespace: usize,
 }
 
-/// An undo keeps new handlers from starting for at most this long: one that hangs must not stop everything else.
+/// An undo keeps new handlers of its node from starting for at most this long: one that hangs must not stop everything else.
 const LONGEST_HOLD: Duration = Duration::from_secs(5);
 
 /// All the room there is. Whoever found none is told when some becomes free.
@@ -40,8 +40,8 @@ struct State {
     told: HashSet<ObjectRef<PodNotification>>,
     /// There is no room any more.
     closed: bool,
-    /// The undos that have begun and not ended, by the UIDs of their objects.
-    undos: HashSet<String>,
+    /// The undos that have begun and not ended: the UIDs of their objects, by node. Without a name: the node is unknown.
+    undos: HashMap<String, HashSet<String>>,
 }
 
 /// How many run, by node and by namespace.
@@ -87,6 +87,13 @@ impl Taken {
     }
 }
 
+impl State {
+    /// Whether an undo begins on this node, or on an unknown one.
+    fn is_held(&self, node: &str) -> bool {
+        self.undos.contains_key(node) || self.undos.contains_key("")
+    }
+}
+
 impl Rooms {
     /// Objects that found no room are sent to `look_again` when it is there.
     pub fn new(limits: Limits, look_again: mpsc::UnboundedSender<ObjectRef<PodNotification>>) -> Self {
@@ -103,7 +110,7 @@ impl Rooms {
         let namespace = object.namespace.clone().unwrap_or_default();
         let spot = Spot { node: node.to_owned(), namespace };
         let mut state = self.lock();
-        let free = !state.closed && state.undos.is_empty() && state.taken.take(&spot, self.0.limits);
+        let free = !state.closed && !state.is_held(node) && state.taken.take(&spot, self.0.limits);
         state.told.remove(object);
         let waits = state.waiting.iter().position(|(_, waiting)| waiting == object);
         match (free, waits) {
@@ -123,13 +130,14 @@ impl Rooms {
         }
     }
 
-    /// Gives no room to further handlers until this object's undo has [ended](Self::undo_ended), or 5 s have passed.
-    pub(super) fn undo_begins(&self, uid: &str) {
-        self.hold(uid, LONGEST_HOLD);
+    /// Gives no room to further handlers on this node until this object's undo has [ended](Self::undo_ended), or 5 s have
+    /// passed. Of an unknown node, which has no name, it may be any.
+    pub(super) fn undo_begins(&self, node: &str, uid: &str) {
+        self.hold(node, uid, LONGEST_HOLD);
     }
 
-    fn hold(&self, uid: &str, longest: Duration) {
-        self.lock().undos.insert(uid.to_owned());
+    fn hold(&self, node: &str, uid: &str, longest: Duration) {
+        self.lock().undos.entry(node.to_owned()).or_default().insert(uid.to_owned());
         let (rooms, uid) = (self.clone(), uid.to_owned());
         tokio::spawn(async move {
             tokio::time::sleep(longest).await;
@@ -139,7 +147,12 @@ impl Rooms {
 
     pub(super) fn undo_ended(&self, uid: &str) {
         let mut state = self.lock();
-        if state.undos.remove(uid) {
+        let mut has_begun = false;
+        state.undos.retain(|_, undos| {
+            has_begun |= undos.remove(uid);
+            !undos.is_empty()
+        });
+        if has_begun {
             self.tell(&mut state);
         }
     }
@@ -152,12 +165,14 @@ impl Rooms {
 
     /// Tells as many of those who wait as there is room for now.
     fn tell(&self, state: &mut State) {
-        if !state.undos.is_empty() {
-            return;
-        }
-        let mut tentative = state.taken.clone();
-        let limits = self.0.limits;
-        for (_, object) in state.waiting.extract_if(.., |(spot, _)| tentative.take(spot, limits)) {
+        let (mut tentative, limits) = (state.taken.clone(), self.0.limits);
+        let mut waiting = std::mem::take(&mut state.waiting);
+        let free = waiting
+            .extract_if(.., |(spot, _)| !state.is_held(&spot.node) && tentative.take(spot, limits))
+            .map(|(_, object)| object)
+            .collect::<Vec<_>>();
+        state.waiting = waiting;
+        for object in free {
             state.told.insert(object.clone());
             // Nobody listens any more: everything ends.
             let _ = self.0.look_again.send(object);
@@ -238,8 +253,8 @@ mod tests {
         let (sender, mut told) = mpsc::unbounded_channel();
         let rooms = Rooms::new(Limits { per_node: 2, per_namespace: 9 }, sender);
         let first = rooms.take("a", &object("first")).unwrap();
-        rooms.undo_begins("one");
-        rooms.undo_begins("two");
+        rooms.undo_begins("a", "one");
+        rooms.undo_begins("a", "two");
         assert!(rooms.take("a", &object("second")).is_none());
         drop(first);
         rooms.undo_ended("one");
@@ -250,10 +265,31 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn undo_holds_up_handlers_of_its_node_only() {
+        let (sender, mut told) = mpsc::unbounded_channel();
+        let rooms = Rooms::new(Limits { per_node: 1, per_namespace: 9 }, sender);
+        let first = rooms.take("b", &object("first")).unwrap();
+        rooms.undo_begins("a", "one");
+        assert!(rooms.take("a", &object("held")).is_none());
+        assert!(rooms.take("b", &object("second")).is_none(), "its node is full");
+        drop(first);
+        assert_eq!(told.try_recv().unwrap(), object("second"));
+        assert!(told.try_recv().is_err(), "the other node is held");
+        let second = rooms.take("b", &object("second")).unwrap();
+        rooms.undo_begins("", "of an unknown node");
+        drop(second);
+        assert!(rooms.take("b", &object("third")).is_none(), "it may be this node");
+        rooms.undo_ended("one");
+        assert!(told.try_recv().is_err(), "it may be either node");
+        rooms.undo_ended("of an unknown node");
+        assert_eq!([told.try_recv().unwrap(), told.try_recv().unwrap()], [object("held"), object("third")]);
+    }
+
+    #[tokio::test]
     async fn hanging_undo_does_not_stop_handlers() {
         let (sender, mut told) = mpsc::unbounded_channel();
         let rooms = Rooms::new(Limits { per_node: 2, per_namespace: 9 }, sender);
-        rooms.hold("hangs", Duration::from_millis(10));
+        rooms.hold("a", "hangs", Duration::from_millis(10));
         assert!(rooms.take("a", &object("first")).is_none());
         let next = tokio::time::timeout(Duration::from_secs(60), told.recv()).await;
         assert_eq!(next.unwrap(), Some(object("first")));

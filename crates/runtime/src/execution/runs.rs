@@ -69,16 +69,20 @@ pub struct Subject {
     pub name: String,
     pub pod: String,
     pub pod_uid: String,
+    /// Where the pod runs. Empty: unknown.
+    pub node: String,
 }
 
 impl Subject {
     pub fn of(object: &PodNotification) -> Self {
+        let status = object.status.as_ref();
         Self {
             uid: object.uid().unwrap_or_default(),
             namespace: object.namespace().unwrap_or_default(),
             name: object.name_any(),
             pod: object.spec.pod_name.clone(),
-            pod_uid: object.status.as_ref().and_then(|status| status.pod_uid.clone()).unwrap_or_default(),
+            pod_uid: status.and_then(|status| status.pod_uid.clone()).unwrap_or_default(),
+            node: status.and_then(|status| status.node_name.clone()).unwrap_or_default(),
         }
     }
 
@@ -87,7 +91,7 @@ impl Subject {
     }
 
     fn target(&self, container: String) -> Target {
-        let Self { uid: _, namespace, name: _, pod, pod_uid } = self.clone();
+        let Self { uid: _, namespace, name: _, pod, pod_uid, node: _ } = self.clone();
         Target { namespace, pod, pod_uid, container }
     }
 }
@@ -185,7 +189,7 @@ impl Runs {
         });
         if let Some((is_first, parts)) = parts {
             if is_first {
-                self.0.rooms.undo_begins(&subject.uid);
+                self.0.rooms.undo_begins(&subject.node, &subject.uid);
             }
             self.spawn(subject, Purpose::Undo, parts, None);
         }

@@ -59,8 +59,8 @@ impl Stage {
 }
 
 fn subject() -> Subject {
-    let [uid, namespace, name, pod, pod_uid] = ["u", "default", "one", "db-0", "p"].map(str::to_owned);
-    Subject { uid, namespace, name, pod, pod_uid }
+    let [uid, namespace, name, pod, pod_uid, node] = ["u", "default", "one", "db-0", "p", "node"].map(str::to_owned);
+    Subject { uid, namespace, name, pod, pod_uid, node }
 }
 
 fn thaw() -> Vec<(String, UndoWork)> {
