@@ -11,7 +11,7 @@ pub const LABEL: &str = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 pub const WORD: &str = r"^[^\x00]*$";
 
 /// Refuses what cannot be the name of an object; the error begins with the field.
-pub(crate) fn object(field: &str, name: &str) -> Result<(), String> {
+pub fn object(field: &str, name: &str) -> Result<(), String> {
     refuse_unless(name.split('.').all(is_label), field, name, "lower-case letters, digits, `-` and `.`")
 }
 

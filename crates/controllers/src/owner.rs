@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use boathook_api::names;
 use boathook_runtime::in_time;
 use k8s_openapi::NamespaceResourceScope;
 use kube::{Api, Client, Resource, ResourceExt, runtime::reflector::ObjectRef};
@@ -33,8 +34,8 @@ where
     let owners = object.owner_references();
     let owner = owners.iter().find(|owner| owner.kind == Owner::kind(&()) && owner.controller == Some(true));
     let Some(owner) = owner else { return Ok(false) };
-    // The API server accepts any text here, and no request can be made of some. No object has such a name.
-    if !owner.name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte)) {
+    // The API server accepts any text here, and some would change the path of the request. No object has such a name.
+    if names::object("name", &owner.name).is_err() {
         return Ok(true);
     }
     let api: Api<Owner> = Api::namespaced(client.clone(), &object.namespace().unwrap_or_default());
