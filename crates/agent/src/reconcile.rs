@@ -1,14 +1,15 @@
 //! One look at a PodNotification of this node: observe, decide, act, report.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use boathook_actions::place::cri::Runtime;
 use boathook_api::PodNotification;
 use boathook_decide::pod_notification::{
-    Me, Observed, Role, SeenPod, decide, decide_gone, is_closed, is_unconfirmed, last_round, undo_due_at,
+    Me, Observed, Role, SeenPod, decide, decide_gone, is_closed, is_unconfirmed, last_round_at, recorded_moments,
+    undo_due_at,
 };
 use boathook_runtime::{
-    Classified, Clock, ErrorClass, Reconcile, Reporter,
+    Classified, Clock, Deadlines, ErrorClass, Reconcile, Reporter,
     execution::{Latest, Rooms, Runs, apply_here},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -39,6 +40,7 @@ pub(crate) struct Desk {
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) digests: Digests,
     pub(crate) clock: Clock,
+    pub(crate) deadlines: Deadlines<PodNotification>,
     pub(crate) reporter: Reporter,
 }
 
@@ -62,6 +64,13 @@ impl Classified for Error {
     }
 }
 
+impl Desk {
+    /// Moments that the object records, where deadlines count from them by this process' own clock.
+    fn moved(&self, object: &PodNotification, wall: Timestamp) -> BTreeMap<Timestamp, Timestamp> {
+        self.deadlines.moved(&ObjectRef::from_obj(object), &recorded_moments(object), wall)
+    }
+}
+
 impl Reconcile<PodNotification> for Desk {
     type Error = Error;
 
@@ -69,9 +78,11 @@ impl Reconcile<PodNotification> for Desk {
         // Who had this name before it was taken away with force.
         let uid = seen.uid();
         self.end_gone(&ObjectRef::from_obj(&*seen), uid.as_deref());
+        self.moved(&seen, Timestamp::now());
         let me = Me { identity: &self.identity, role: Role::Agent };
         let mut seen = observe::observe(self, me, self.latest.of(&seen)).await?;
         let now = Timestamp::now();
+        let moved = self.moved(&seen.object, now);
         let decision = decide(
             &Observed {
                 object: &seen.object,
@@ -81,6 +92,7 @@ impl Reconcile<PodNotification> for Desk {
                 undo: seen.undo,
                 sessions: seen.sessions,
                 expires: seen.expires,
+                moved,
                 room: seen.room.is_some(),
                 // What is accepted was checked.
                 author_checked: true,
@@ -90,7 +102,9 @@ impl Reconcile<PodNotification> for Desk {
         );
         act::act(self, &mut seen.object, decision.effects, &mut seen.room).await?;
         self.reporter.report(&seen.object, decision.reports);
-        close(&self.ledger, &seen.object, self.clock.now()).context(LedgerSnafu)?;
+        let wall = Timestamp::now();
+        let once_more = last_round_at(&seen.object, &self.moved(&seen.object, wall)).map(|due| time_until(due, wall));
+        close(&self.ledger, &seen.object, once_more, self.clock.now()).context(LedgerSnafu)?;
         Ok(decision.again.map(|again| Duration::try_from(again.duration_since(now)).unwrap_or_default()))
     }
 
@@ -101,6 +115,7 @@ impl Reconcile<PodNotification> for Desk {
     /// Whoever took an object away with force did not take away what it did: it is undone all the same.
     fn gone(&self, object: &ObjectRef<PodNotification>) {
         self.rooms.leave(object);
+        self.deadlines.forget(object);
         self.latest.forget(object);
         self.end_gone(object, None);
     }
@@ -125,6 +140,7 @@ impl Desk {
                 undo,
                 sessions: self.runs.sessions(&uid),
                 expires: None,
+                moved: BTreeMap::new(),
                 room: false,
                 author_checked: true,
                 undecided: vec![],
@@ -149,22 +165,27 @@ impl Desk {
 
 /// Another may have closed the question of the undo, for a pod that is gone: the record goes too. But who closed it
 /// because nobody heard of this node has not seen what is here: it is undone now. And what may have outlived its undo is
-/// armed until it is undone once more. `now` is a moment of this boot.
-fn close(ledger: &Ledger, object: &PodNotification, now: Duration) -> Result<(), LedgerError> {
+/// armed until it is undone once more, after this time if at all. `now` is a moment of this boot.
+fn close(
+    ledger: &Ledger,
+    object: &PodNotification,
+    once_more: Option<Duration>,
+    now: Duration,
+) -> Result<(), LedgerError> {
     let uid = object.uid().unwrap_or_default();
     if is_unconfirmed(object) {
         ledger.expire(&uid);
     } else if is_closed(object) {
-        match last_round(object) {
-            Some(due) => ledger.postpone(&uid, now + time_until(due), &that_may_go_on(object))?,
+        match once_more {
+            Some(remaining) => ledger.postpone(&uid, now + remaining, &that_may_go_on(object))?,
             None => ledger.disarm(&uid),
         }
     }
     Ok(())
 }
 
-fn time_until(due: Timestamp) -> Duration {
-    Duration::try_from(due.duration_since(Timestamp::now()).max(SignedDuration::ZERO)).unwrap_or_default()
+fn time_until(due: Timestamp, wall: Timestamp) -> Duration {
+    Duration::try_from(due.duration_since(wall).max(SignedDuration::ZERO)).unwrap_or_default()
 }
 
 fn that_may_go_on(object: &PodNotification) -> Vec<&str> {
@@ -202,11 +223,11 @@ mod tests {
         let ledger = Ledger::open(&dir, "first").unwrap();
         ledger.arm(Record::of(&closed("Armed"), "first", Duration::ZERO).unwrap()).unwrap();
         let remaining = || ledger.get("a").map(|record| record.remaining("first", Duration::ZERO));
-        close(&ledger, &closed("Armed"), Duration::ZERO).unwrap();
+        close(&ledger, &closed("Armed"), None, Duration::ZERO).unwrap();
         assert_eq!(remaining(), Some(None));
-        close(&ledger, &closed("ThawUnconfirmed"), Duration::ZERO).unwrap();
+        close(&ledger, &closed("ThawUnconfirmed"), None, Duration::ZERO).unwrap();
         assert_eq!(remaining(), Some(Some(Duration::ZERO)));
-        close(&ledger, &closed("PodGone"), Duration::ZERO).unwrap();
+        close(&ledger, &closed("PodGone"), None, Duration::ZERO).unwrap();
         assert_eq!(remaining(), None);
         std::fs::remove_dir_all(dir).unwrap();
     }
@@ -232,11 +253,10 @@ mod tests {
         let now = Duration::from_secs(1_000);
         ledger.arm(Record::of(&undone(None), "first", now).unwrap()).unwrap();
         act::undo_is_over(&ledger, &undone(Some(true)));
-        close(&ledger, &undone(Some(true)), now).unwrap();
+        close(&ledger, &undone(Some(true)), Some(Duration::from_secs(30)), now).unwrap();
         let record = ledger.get("a").expect("it is armed");
-        // Without an expiry it is half a minute.
-        let remaining = record.remaining("first", now).expect("it is due some time");
-        assert!(record.last_round && remaining.abs_diff(Duration::from_secs(30)) < Duration::from_secs(25));
+        assert!(record.last_round);
+        assert_eq!(record.remaining("first", now), Some(Duration::from_secs(30)));
         act::undo_is_over(&ledger, &undone(None));
         assert_eq!(ledger.get("a"), None);
         std::fs::remove_dir_all(dir).unwrap();

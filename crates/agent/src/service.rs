@@ -15,7 +15,7 @@ use boathook_actions::{
 use boathook_api::{PodNotification, Signal};
 use boathook_process::private;
 use boathook_runtime::{
-    Clock, Metrics, Reporter, RunLoop, Watches,
+    Clock, Deadlines, Metrics, Reporter, RunLoop, Watches,
     execution::{Latest, Limits, Rooms, Runs},
     identity,
     lenient::Lenient,
@@ -124,6 +124,7 @@ impl Agent {
             ledger,
             keeper: Arc::clone(&keeper),
             digests,
+            deadlines: Deadlines::new(clock.clone()),
             clock,
             reporter,
         });

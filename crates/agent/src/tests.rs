@@ -9,10 +9,10 @@ use boathook_api::{
     words::condition,
 };
 use boathook_runtime::{
-    Classified, Clock, ErrorClass, Metrics, Reconcile, Reporter,
+    Classified, Clock, Deadlines, ErrorClass, Metrics, Reconcile, Reporter,
     execution::{Latest, Limits, Rooms, Runs},
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::{
     Api, Client, ResourceExt,
@@ -98,6 +98,7 @@ impl Stage {
             ledger,
             keeper,
             digests: Digests::open(&node.dir.join("declared")).unwrap(),
+            deadlines: Deadlines::new(clock.clone()),
             clock,
             reporter,
         };
@@ -197,6 +198,25 @@ async fn handler_of_a_dead_agent_is_undone_and_not_repeated() {
     assert_eq!(stage.status().await.error.unwrap().kind, ErrorType::OutcomeUnknown);
     stage.ended().await;
     stage.node.container.asked(&["thaw"]).await;
+}
+
+#[tokio::test]
+async fn last_round_is_kept_for_soon_though_the_wall_clock_was_stepped_back() {
+    let stage = Stage::new("stepped").await;
+    let ahead = MicroTime(Timestamp::now() + SignedDuration::from_hours(1));
+    let undo =
+        json!({"action": stage.node.action("thaw"), "startTime": MicroTime(Timestamp::now()), "succeeded": true});
+    let undone = json!({"type": "Undone", "status": "True", "reason": "UndoSucceeded", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let status = json!({"state": "Failed", "claim": {"holder": "dead", "time": ahead}, "completeTime": ahead,
+        "conditions": [undone], "containers": [{"name": "main", "processMayRemain": true, "undo": undo}]});
+    patch_status(&stage.api, status).await;
+    let ledger = &stage.desk.ledger;
+    ledger.arm(Record::of(&stage.object().await, "boot", stage.desk.clock.now()).unwrap()).unwrap();
+    stage.look().await.unwrap();
+    let record = ledger.get(&stage.object().await.uid().unwrap()).expect("it is armed");
+    let remaining = record.remaining("boot", stage.desk.clock.now()).expect("it has a time");
+    assert!(record.last_round && remaining <= Duration::from_secs(3600), "{remaining:?}");
 }
 
 #[tokio::test]

@@ -4,13 +4,13 @@ mod act;
 mod observe;
 mod triggers;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use boathook_actions::{ApiServer, Place};
 use boathook_api::{ExecutionHook, Notification, PodNotification, pod_notification::Executor};
 use boathook_decide::{
     Leadership,
-    pod_notification::{Me, Observed, Role, SeenPod, claimed_at, decide, decide_gone, expires, undo_due_at},
+    pod_notification::{Me, Observed, Role, SeenPod, claimed_at, decide, decide_gone, recorded_moments, undo_due_at},
 };
 use boathook_runtime::{
     Classified, Clock, Deadlines, ErrorClass, Lease, Metrics, Reconcile, Reporter,
@@ -125,10 +125,13 @@ impl Controller {
     /// The time for the deadlines of an object: they count from its claim, or before that from its creation.
     fn deadline_now(&self, object: &PodNotification, wall: Timestamp) -> Timestamp {
         let created = object.metadata.creation_timestamp.as_ref().map(|created| created.0);
-        match claimed_at(object).or(created) {
-            Some(recorded) => self.deadlines.now(&ObjectRef::from_obj(object), recorded, wall),
-            None => wall,
-        }
+        let moved = self.moved(object, wall);
+        let late = claimed_at(object).or(created).and_then(|from| Some(from.duration_since(*moved.get(&from)?)));
+        wall + late.unwrap_or_default()
+    }
+
+    fn moved(&self, object: &PodNotification, wall: Timestamp) -> BTreeMap<Timestamp, Timestamp> {
+        self.deadlines.moved(&ObjectRef::from_obj(object), &recorded_moments(object), wall)
     }
 
     fn me(&self, leadership: Leadership) -> Me<'_> {
@@ -143,16 +146,16 @@ impl Reconcile<PodNotification> for Controller {
     async fn reconcile(&self, seen: Arc<PodNotification>) -> Result<Option<Duration>, Error> {
         self.tell(owner::of(&*seen), owner::of(&*seen));
         // Also by a process that does not lead: it may be the next leader.
-        self.deadline_now(&seen, Timestamp::now());
+        self.moved(&seen, Timestamp::now());
         // Never led: whoever does looks after it.
         let Some(leadership) = self.lease.leadership() else { return Ok(None) };
         let me = self.me(leadership);
         let mut seen = observe::observe(self, me, self.latest.of(&seen)).await?;
         let wall = Timestamp::now();
         let deadline_now = self.deadline_now(&seen.object, wall);
-        // What runs for a claimed object is dated by the wall clock, so only its expiry is moved.
+        // What runs for a claimed object is dated by the wall clock, so only the moments that it records are moved.
         let now = if claimed_at(&seen.object).is_some() { wall } else { deadline_now };
-        let expires = expires(&seen.object).map(|expires| wall + expires.duration_since(deadline_now));
+        let moved = self.moved(&seen.object, wall);
         let decision = decide(
             &Observed {
                 object: &seen.object,
@@ -161,7 +164,8 @@ impl Reconcile<PodNotification> for Controller {
                 run: seen.run,
                 undo: seen.undo,
                 sessions: seen.sessions,
-                expires,
+                expires: None,
+                moved,
                 room: seen.room.is_some(),
                 author_checked: seen.author_checked,
                 undecided: seen.undecided,
@@ -200,6 +204,7 @@ impl Reconcile<PodNotification> for Controller {
                 undo,
                 sessions: self.runs.sessions(&uid),
                 expires: None,
+                moved: BTreeMap::new(),
                 room: false,
                 author_checked: true,
                 undecided: vec![],

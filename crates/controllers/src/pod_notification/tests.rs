@@ -254,6 +254,34 @@ async fn undo_expires_though_the_wall_clock_was_stepped_back() {
 }
 
 #[tokio::test]
+async fn last_round_comes_though_the_wall_clock_was_stepped_back() {
+    let mut stage = Stage::new(freeze(Some(60))).await;
+    stage.container.end_freeze();
+    stage.look().await.unwrap();
+    stage.ended().await;
+    stage.look().await.unwrap();
+    // Recorded by a process whose clock was an hour ahead; its undo ran since.
+    let ahead = MicroTime(Timestamp::now() + SignedDuration::from_hours(1));
+    let mut status = serde_json::to_value(stage.status().await).unwrap();
+    (status["completeTime"], status["containers"][0]["processMayRemain"]) = (json!(ahead), json!(true));
+    stage.api.patch_status("one", &PatchParams::default(), &Patch::Merge(json!({"status": status}))).await.unwrap();
+    stage.patch(json!({"spec": {"undoRequested": true}})).await;
+    stage.look().await.unwrap();
+    stage.ended().await;
+    stage.look().await.unwrap();
+    assert!(stage.is_undone().await);
+    let again = stage.look().await.unwrap().expect("it is undone once more");
+    assert!(again <= Duration::from_secs(60), "{again:?}");
+    stage.seconds.store(60, Ordering::SeqCst);
+    stage.look().await.unwrap();
+    stage.begun(&[FREEZE, "thaw", "thaw"]).await;
+    stage.ended().await;
+    stage.look().await.unwrap();
+    stage.look().await.unwrap();
+    assert_eq!(stage.object().await.finalizers(), [""; 0], "it is not owed again");
+}
+
+#[tokio::test]
 async fn start_deadline_passes_though_the_wall_clock_stands_still() {
     let stage = Stage::new(freeze(Some(60))).await;
     stage.controller.deadline_now(&stage.object().await, Timestamp::now());

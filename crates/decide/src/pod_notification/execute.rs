@@ -8,8 +8,8 @@ use boathook_api::{
 use jiff::Timestamp;
 
 use super::{
-    Decision, Effect, Object, Observed, PATIENCE, Progress, Role, SILENCE, SOON, SeenPod, accept, earliest, errors,
-    refuse, rounds, undo,
+    Decision, Due, Effect, Object, Observed, PATIENCE, Progress, Role, SILENCE, SOON, SeenPod, accept, earliest,
+    errors, refuse, rounds, undo,
 };
 use crate::{
     About, Gravity, Leadership, Report,
@@ -158,7 +158,8 @@ fn silent_agent(observed: &Observed<'_>, object: &Object<'_>, leadership: Leader
     if leadership == Leadership::ThawOnly {
         return Decision::default();
     }
-    let silent_since = object.status.claim.as_ref().map_or(now, |claim| claim.time.0) + SILENCE;
+    let claimed = object.status.claim.as_ref().map_or(now, |claim| claim.time.0);
+    let silent_since = Due { from: claimed, after: SILENCE }.here(&observed.moved);
     match observed.pod {
         SeenPod::Gone { node_ready: true } if now < silent_since => {
             Decision { again: Some(silent_since), ..Decision::default() }

@@ -12,8 +12,8 @@ use boathook_api::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Decision, Effect, Object, Observed, Progress, Role, SeenPod, earliest, errors, rounds, undo};
-use crate::{Gravity, last_lines::with_last_lines};
+use super::{Decision, Due, Effect, Object, Observed, Progress, Role, SeenPod, earliest, errors, rounds, undo};
+use crate::{Gravity, last_lines::with_last_lines, moment::moment};
 
 /// How long after the handlers' end, where the undo waits for ever, or no longer than they took.
 const WITHOUT_EXPIRY: SignedDuration = SignedDuration::from_secs(30);
@@ -26,9 +26,9 @@ const KEPT: SignedDuration = SignedDuration::from_mins(10);
 pub(super) const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
 
 /// When it is due, if it is owed.
-pub(super) fn due(object: &Object<'_>) -> Option<Timestamp> {
+pub(super) fn due(object: &Object<'_>) -> Option<Due> {
     let due = when(object).filter(|_| errors::undo_succeeded(&object.status) && !object.is_abandoned())?;
-    object.status.containers.iter().any(|record| is_owed(record, due)).then_some(due)
+    object.status.containers.iter().any(|record| is_owed(record, due.recorded())).then_some(due)
 }
 
 /// Whether it is for this process to run it.
@@ -67,16 +67,18 @@ pub(super) fn close(object: &Object<'_>) -> Decision {
 }
 
 /// It is due.
-pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, due: Timestamp, now: Timestamp) -> Decision {
+pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, due: Due, now: Timestamp) -> Decision {
     let mut decision = Decision::default();
+    // A round that began in the future began before the wall clock was stepped back: nothing tells whether it was due.
+    let was_due = |ended: &Ended| due.here(&observed.moved) <= ended.started && ended.started <= now;
     match &observed.undo {
         Progress::Running => {}
-        Progress::Ended { results, round } if results.iter().any(|(_, ended)| due <= ended.started) => {
-            return ended(observed.me.role, object, results, *round, now);
+        Progress::Ended { results, round } if results.iter().any(|(_, ended)| was_due(ended)) => {
+            return self::ended(observed.me.role, object, results, *round, due, now);
         }
         // What ended by now had begun too early.
         Progress::Idle | Progress::Ended { .. } => {
-            let work = rounds::recorded(&object.status, |record| is_owed(record, due));
+            let work = rounds::recorded(&object.status, |record| is_owed(record, due.recorded()));
             match work.is_empty() {
                 // A hand that changed what was recorded has made it nobody's to run.
                 true if object.has_finalizer() => decision.effects.push(Effect::RemoveFinalizer),
@@ -89,14 +91,21 @@ pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, due: Timestam
 }
 
 /// Until when an object is kept that was deleted, and undone once more.
-pub(super) fn kept_until(object: &Object<'_>) -> Option<Timestamp> {
+pub(super) fn kept_until(object: &Object<'_>) -> Option<Due> {
     let records = object.status.containers.iter().filter(|record| record.process_may_remain == Some(true));
     let ends = records.filter_map(|record| record.undo.as_ref()?.complete_time.as_ref());
-    let due = when(object).filter(|_| object.is_deleted())?;
-    ends.map(|end| end.0).filter(|end| due <= *end).max().map(|end| end + KEPT)
+    let due = when(object).filter(|_| object.is_deleted())?.recorded();
+    ends.map(|end| end.0).filter(|end| due <= *end).max().map(|end| Due { from: end, after: KEPT })
 }
 
-fn ended(role: Role, object: &Object<'_>, results: &[(String, Ended)], round: u32, now: Timestamp) -> Decision {
+fn ended(
+    role: Role,
+    object: &Object<'_>,
+    results: &[(String, Ended)],
+    round: u32,
+    due: Due,
+    now: Timestamp,
+) -> Decision {
     let mut decision = Decision::default();
     // Nothing outlives its pod, and an agent sees for itself that there is none. The controller asks for it.
     let outlived = |ended: &Ended| role == Role::Agent && is_without_pod(ended);
@@ -113,16 +122,22 @@ fn ended(role: Role, object: &Object<'_>, results: &[(String, Ended)], round: u3
     }
     let mut status = object.status.clone();
     for (container, ended) in results {
-        write_down(&mut status, container, ended);
+        write_down(&mut status, container, ended, due.recorded());
     }
     decision.effects.extend([Effect::WriteStatus(Box::new(status)), Effect::ForgetUndo]);
     decision
 }
 
-fn write_down(status: &mut PodNotificationStatus, container: &str, ended: &Ended) {
+/// The records order this round after the handlers' end and the wait, also if the clock of this process is behind the one
+/// that recorded these: without that the round would be owed again.
+fn write_down(status: &mut PodNotificationStatus, container: &str, ended: &Ended, due: Timestamp) {
     let Some(record) = status.containers.iter_mut().find(|record| record.name == container) else { return };
     match (&ended.outcome, record.undo.as_mut()) {
-        (Outcome::Succeeded, Some(undo)) => rounds::write_down(undo, ended),
+        (Outcome::Succeeded, Some(undo)) => {
+            rounds::write_down(undo, ended);
+            undo.start_time = Some(moment(ended.started.max(due)));
+            undo.complete_time = Some(moment(ended.completed.max(due)));
+        }
         (Outcome::Failed(_) | Outcome::Unknown(_), _) => record.process_may_remain = None,
         (Outcome::Succeeded, None) => {}
     }
@@ -132,13 +147,14 @@ fn is_without_pod(ended: &Ended) -> bool {
     ended.outcome.failure().is_some_and(|failure| failure.kind == ErrorType::PodNotFound)
 }
 
-fn when(object: &Object<'_>) -> Option<Timestamp> {
+fn when(object: &Object<'_>) -> Option<Due> {
     let claimed = object.status.claim.as_ref()?.time.0;
     let completed = object.status.complete_time.as_ref()?.0;
     let after = object.object.spec.undo.as_ref()?.after_seconds;
-    let expires = after.map(|after| claimed + SignedDuration::from_secs(after.into()));
+    let expires = after.map(|after| Due { from: claimed, after: SignedDuration::from_secs(after.into()) });
     // What has outlived that as well has no time of its own any more.
-    Some(expires.filter(|expires| completed < *expires).unwrap_or(completed + WITHOUT_EXPIRY))
+    let soon = Due { from: completed, after: WITHOUT_EXPIRY };
+    Some(expires.filter(|expires| completed < expires.recorded()).unwrap_or(soon))
 }
 
 fn is_owed(record: &ContainerNotificationStatus, due: Timestamp) -> bool {

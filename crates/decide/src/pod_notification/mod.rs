@@ -23,6 +23,8 @@ mod undo;
 pub use held::{Session, Sessions};
 pub use resolve::undo_work;
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use boathook_api::{
     ApplicationSnapshot, Declarations, ExecutionHook, PodNotification,
     outcome::{Ended, Failure, UndoWork, Work},
@@ -58,6 +60,9 @@ pub struct Observed<'a> {
     pub sessions: Sessions,
     /// When the undo runs by itself, by this process' own clock. Absent: it is reckoned from the claim.
     pub expires: Option<Timestamp>,
+    /// Of the [`recorded_moments`], those that this process saw longer ago than the wall clock says, and where they are on
+    /// the wall clock of now. Deadlines count from there.
+    pub moved: BTreeMap<Timestamp, Timestamp>,
     /// Whether one more handler may run on that node and in that namespace.
     pub room: bool,
     /// Whether the rights of whoever wrote an inline action were checked when it was written.
@@ -219,6 +224,18 @@ pub fn expires(object: &PodNotification) -> Option<Timestamp> {
     Some(claimed_at(object)? + SignedDuration::from_secs(after.into()))
 }
 
+/// The moments, by the clocks of the processes that recorded them, from which deadlines of this object count.
+pub fn recorded_moments(object: &PodNotification) -> BTreeSet<Timestamp> {
+    let created = object.metadata.creation_timestamp.as_ref().map(|created| created.0);
+    let status = object.status.as_ref();
+    let completed = status.and_then(|status| status.complete_time.as_ref());
+    // Of an undo that fails, the end of each round is another moment, from which nothing counts.
+    let records =
+        status.filter(|status| errors::undo_succeeded(status)).into_iter().flat_map(|status| &status.containers);
+    let undone = records.filter_map(|record| record.undo.as_ref()?.complete_time.as_ref());
+    undone.chain(completed).map(|time| time.0).chain(claimed_at(object)).chain(created).collect()
+}
+
 /// When it was claimed, by the clock of the process that claimed.
 pub fn claimed_at(object: &PodNotification) -> Option<Timestamp> {
     Some(object.status.as_ref()?.claim.as_ref()?.time.0)
@@ -258,9 +275,15 @@ pub fn depends_on_pod(object: &PodNotification) -> bool {
     !object.status.state.is_terminal() || object.owes_undo() || last_round::holds(&object)
 }
 
-/// When it is undone once more, because its handler may have outlived its undo; nothing if that is not to come.
+/// When it is undone once more, because its handler may have outlived its undo; nothing if that is not to come. By the
+/// clocks of the processes that recorded how it ended.
 pub fn last_round(object: &PodNotification) -> Option<Timestamp> {
-    last_round::due(&Object::of(object))
+    last_round_at(object, &BTreeMap::new())
+}
+
+/// The same, with these moments moved as in [`Observed`].
+pub fn last_round_at(object: &PodNotification, moved: &BTreeMap<Timestamp, Timestamp>) -> Option<Timestamp> {
+    last_round::due(&Object::of(object)).map(|due| due.here(moved))
 }
 
 /// Whether its undo is done, or nobody can do it any more, as far as whoever sees its node can tell.
@@ -339,8 +362,28 @@ impl<'a> Object<'a> {
 
     /// When the undo runs by itself.
     fn expires(&self, observed: &Observed<'_>) -> Option<Timestamp> {
-        let by_claim = expires(self.object)?;
-        Some(observed.expires.unwrap_or(by_claim))
+        let after = self.object.spec.undo.as_ref()?.after_seconds?;
+        let by_claim = Due { from: claimed_at(self.object)?, after: SignedDuration::from_secs(after.into()) };
+        Some(observed.expires.unwrap_or_else(|| by_claim.here(&observed.moved)))
+    }
+}
+
+/// A deadline that counts from a moment recorded in the object.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    from: Timestamp,
+    after: SignedDuration,
+}
+
+impl Due {
+    /// By the clock of the process that recorded the moment.
+    fn recorded(self) -> Timestamp {
+        self.from + self.after
+    }
+
+    /// By the clock of this process.
+    fn here(self, moved: &BTreeMap<Timestamp, Timestamp>) -> Timestamp {
+        moved.get(&self.from).copied().unwrap_or(self.from) + self.after
     }
 }
 

@@ -7,7 +7,7 @@ use boathook_api::{
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Decision, Effect, Object, Observed, Progress, Role, SeenPod, earliest, errors, execute, last_round, rounds,
+    Decision, Due, Effect, Object, Observed, Progress, Role, SeenPod, earliest, errors, execute, last_round, rounds,
 };
 use crate::Leadership;
 
@@ -20,10 +20,13 @@ pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, now: Timestam
         return last_round::close(object);
     }
     match last_round::due(object).filter(|_| last_round::has_a_pod(observed)) {
-        Some(due) if due <= now && runs_last_round => return last_round::decide(observed, object, due, now),
+        Some(due) if due.here(&observed.moved) <= now && runs_last_round => {
+            return last_round::decide(observed, object, due, now);
+        }
         // The leader holds the object until then, whoever is to run it.
         Some(due) if leads || runs_last_round => {
-            decision.again = earliest(decision.again, last_round::again(object, due, now));
+            let again = last_round::again(object, due.here(&observed.moved), now);
+            decision.again = earliest(decision.again, again);
             return decision;
         }
         Some(_) | None => {}
@@ -31,7 +34,8 @@ pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, now: Timestam
     if !leads {
         return decision;
     }
-    if let Some(kept) = last_round::kept_until(object).filter(|kept| now < *kept && last_round::has_a_pod(observed)) {
+    let kept = last_round::kept_until(object).map(|kept| kept.here(&observed.moved));
+    if let Some(kept) = kept.filter(|kept| now < *kept && last_round::has_a_pod(observed)) {
         decision.again = earliest(decision.again, earliest(Some(kept), Some(now + last_round::PATIENCE)));
         return decision;
     }
@@ -43,7 +47,7 @@ pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, now: Timestam
     let complete = object.status.complete_time.as_ref().map(|time| time.0);
     let undos = object.status.containers.iter().filter_map(|record| record.undo.as_ref()?.complete_time.as_ref());
     let finished = undos.map(|time| time.0).chain(complete).max().unwrap_or(now);
-    let ends = finished + SignedDuration::from_secs(ttl.into());
+    let ends = Due { from: finished, after: SignedDuration::from_secs(ttl.into()) }.here(&observed.moved);
     if ends <= now {
         decision.effects.push(Effect::Delete);
     } else {

@@ -1,5 +1,7 @@
 //! A process looks at the object and decides, as the controllers' and the agent's `observe` do.
 
+use std::collections::BTreeMap;
+
 use boathook_api::PodNotification;
 use boathook_decide::{
     Leadership,
@@ -53,9 +55,20 @@ impl World {
         let expires = self.process(who).ledger.as_ref().and_then(|record| record.expires);
         let room = !matches!(sight, Sight::Crowded);
         let sessions = Sessions { of: self.process(who).memory.sessions.clone(), closing: false };
-        let undecided = vec![];
-        let observed =
-            Observed { object: &object, me, pod, run, undo, sessions, expires, room, author_checked: true, undecided };
+        let (undecided, moved) = (vec![], BTreeMap::new());
+        let observed = Observed {
+            object: &object,
+            me,
+            pod,
+            run,
+            undo,
+            sessions,
+            expires,
+            moved,
+            room,
+            author_checked: true,
+            undecided,
+        };
         let decision = if gone { decide_gone(&observed, now) } else { decide(&observed, now) };
         let thaw_only = matches!(role, Role::Controller { leadership: Leadership::ThawOnly, .. });
         let (effects, again) = (decision.effects.into(), decision.again);

@@ -1,5 +1,7 @@
 //! Sessions that are held from the handler to the undo.
 
+use std::collections::BTreeMap;
+
 use boathook_api::{
     outcome::Outcome,
     pod_notification::{ErrorType, Executor, PodNotificationStatus, State},
@@ -306,6 +308,7 @@ fn sessions_of_an_object_that_is_gone_are_released() {
             undo,
             sessions: look.sessions.clone(),
             expires: None,
+            moved: BTreeMap::new(),
             room: true,
             author_checked: true,
             undecided: vec![],

@@ -5,6 +5,8 @@ mod execution;
 mod held;
 mod undoing;
 
+use std::collections::BTreeMap;
+
 use boathook_api::{
     ApplicationSnapshot, Declarations, PodNotification,
     outcome::{Ended, Failure, Outcome},
@@ -35,6 +37,8 @@ struct Look {
     room: bool,
     author_checked: bool,
     undecided: Vec<ApplicationSnapshot>,
+    /// Recorded seconds, and where this process reckons them.
+    moved: BTreeMap<i64, i64>,
     /// Seconds since the object was created.
     now: i64,
 }
@@ -78,6 +82,7 @@ impl Look {
             room: true,
             author_checked: true,
             undecided: vec![],
+            moved: BTreeMap::new(),
             now: 1,
         }
     }
@@ -134,6 +139,7 @@ impl Look {
             undo,
             sessions: self.sessions.clone(),
             expires: None,
+            moved: self.moved.iter().map(|(recorded, here)| (at(*recorded), at(*here))).collect(),
             room: self.room,
             author_checked: self.author_checked,
             undecided: self.undecided.clone(),

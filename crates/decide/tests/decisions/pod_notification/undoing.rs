@@ -1,5 +1,7 @@
 //! After the handlers: the undo, and the end.
 
+use std::collections::BTreeMap;
+
 use boathook_api::{
     outcome::{Failure, Outcome},
     pod_notification::{ErrorType, Executor, State},
@@ -269,6 +271,55 @@ fn without_an_expiry_it_is_undone_once_more_half_a_minute_after_the_handlers_end
     assert_eq!(look.decide().again, Some(at(33)));
 }
 
+/// Its handlers' end was recorded by a clock that was stepped back by an hour since.
+#[test]
+fn last_round_follows_no_step_of_the_wall_clock() {
+    const HOUR: i64 = 3600;
+    for executor in [Executor::Api, Executor::Agent] {
+        let mut look = Look::at_claimed(executor).claimed_by("another");
+        look.now = HOUR;
+        let mut look = look.written();
+        (look.now, look.undo) = (4, ended([2, 3], SUCCEEDED));
+        let mut look = look.written().deleted();
+        look.undo = Progress::Idle;
+        look.moved = [(HOUR, 2)].into();
+        look.now = 31;
+        assert_eq!(look.decide(), Decision { again: Some(at(32)), ..Decision::default() });
+        look.now = 32;
+        assert_eq!(deeds(&look.decide()), ["undo back front"]);
+        // It began before another step.
+        look.undo = ended([HOUR + 32, HOUR + 33], SUCCEEDED);
+        assert_eq!(deeds(&look.decide()), ["undo back front"]);
+        (look.undo, look.now) = (ended([32, 33], SUCCEEDED), 33);
+        assert_eq!(deeds(&look.decide()), ["write", "forget undo"]);
+        let mut look = look.written();
+        assert_eq!(last_round(&look.object), None, "it is not owed again");
+
+        (look.undo, look.role) = (Progress::Idle, controller(executor));
+        look.moved.insert(HOUR + 30, 33);
+        look.now = 632;
+        assert_eq!(deeds(&look.decide()), [""; 0], "it is kept for snapshots that ask");
+        look.now = 633;
+        assert_eq!(deeds(&look.decide()), ["let go"]);
+    }
+}
+
+#[test]
+fn deadlines_after_a_claim_follow_no_step_of_the_wall_clock() {
+    const HOUR: i64 = 3600;
+    let mut look = Look::at_held(Executor::Api);
+    look.moved = [(1, 1 - HOUR)].into();
+    assert_eq!(deeds(&look.decide()), ["undo back front"]);
+    look.moved.clear();
+    look.undo = ended([4, HOUR], SUCCEEDED);
+    look.object.spec.ttl_seconds_after_finished = Some(60);
+    let mut look = look.written();
+    (look.undo, look.moved, look.now) = (Progress::Idle, [(HOUR, 5)].into(), 64);
+    assert_eq!(look.decide().again, Some(at(65)));
+    look.now = 65;
+    assert_eq!(deeds(&look.decide()), ["let go", "delete"]);
+}
+
 #[test]
 fn an_undo_that_fails_is_told_once_and_tried_again_with_longer_and_longer_pauses() {
     let mut look = Look::at_held(Executor::Agent).requested();
@@ -504,6 +555,7 @@ fn a_handler_that_returns_after_its_object_is_gone_is_undone() {
             undo,
             sessions: Sessions::default(),
             expires: None,
+            moved: BTreeMap::new(),
             room: true,
             author_checked: true,
             undecided: vec![],

@@ -1,6 +1,6 @@
 //! A process looks at an object and decides, as the controllers' and the agent's `observe` do.
 
-use std::rc::Rc;
+use std::{collections::BTreeMap, rc::Rc};
 
 use boathook_api::{ApplicationSnapshot, ExecutionHook, PodNotification};
 use boathook_decide::{
@@ -142,6 +142,7 @@ impl World {
             undo,
             sessions: Sessions::default(),
             expires,
+            moved: BTreeMap::new(),
             room: true,
             author_checked: true,
             undecided: self.undecided(&object),
