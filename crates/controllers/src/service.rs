@@ -10,7 +10,7 @@ use boathook_api::{
 };
 use boathook_decide::pod_notification::owes_undo;
 use boathook_runtime::{
-    Clock, Deadlines, Lease, Metrics, Reporter, RunLoop, Watches, identity,
+    Clock, Deadlines, Elapsed, Lease, Metrics, Reporter, RunLoop, Watches, identity,
     lease::{self, candidate},
     lenient::Lenient,
     webhook::{self, Reach, Readiness, Wanted, Webhooks},
@@ -133,6 +133,7 @@ impl Service {
             lease: lease.clone(),
             reporter: reporter.clone(),
             refusals: Refusals::default(),
+            stages: Elapsed::new(Clock::of_the_machine()),
         };
         let of_notifications = notification::Controller {
             client: client.clone(),

@@ -7,13 +7,16 @@ mod observe;
 pub(crate) mod seen;
 mod triggers;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use boathook_api::DeploymentLifecycle;
-use boathook_decide::deployment_lifecycle::decide;
-use boathook_runtime::{Classified, ErrorClass, Lease, Reconcile, Reporter};
+use boathook_decide::deployment_lifecycle::{Deployment, Starts, decide, running_since, time_of_a_stage};
+use boathook_runtime::{Classified, Elapsed, ErrorClass, Lease, Reconcile, Reporter};
 use jiff::Timestamp;
-use kube::Client;
+use kube::{Client, runtime::reflector::ObjectRef};
 use snafu::Snafu;
 
 pub use seen::{REVISION, deployment as seen_deployment};
@@ -28,6 +31,8 @@ pub struct Controller {
     pub lease: Lease,
     pub reporter: Reporter,
     pub refusals: Refusals,
+    /// Since when stages run.
+    pub stages: Elapsed<DeploymentLifecycle>,
 }
 
 #[derive(Debug, Snafu)]
@@ -54,18 +59,34 @@ impl Reconcile<DeploymentLifecycle> for Controller {
     type Error = Error;
 
     async fn reconcile(&self, object: Arc<DeploymentLifecycle>) -> Result<Option<Duration>, Error> {
-        // Never led: whoever does looks after it.
-        let Some(leadership) = self.lease.leadership() else { return Ok(None) };
+        let Some(leadership) = self.lease.leadership() else {
+            // The leader looks after it; this process may be the next one.
+            self.stages.look(&ObjectRef::from_obj(&*object), &running_since(&object), Timestamp::now());
+            return Ok(None);
+        };
         let Some(object) = observe::live(self, &object).await? else { return Ok(None) };
         // One moment for both: what is looked for when a time is over is there when that is decided.
-        let now = Timestamp::now();
+        let (now, begun) = (Timestamp::now(), Instant::now());
+        self.stages.look(&ObjectRef::from_obj(&object), &running_since(&object), now);
         let observed = observe::observe(self, &object, leadership, now).await?;
         let decision = decide(&observed, now);
         let done = act::act(self, &object, decision.effects).await?;
         match done {
-            Done::All => Ok(decision.again.map(|again| until(again, Timestamp::now()))),
+            Done::All => Ok(decision.again.map(|again| until(again, now).saturating_sub(begun.elapsed()))),
             Done::PodRefused => Ok(Some(Duration::ZERO)),
         }
+    }
+
+    fn gone(&self, object: &ObjectRef<DeploymentLifecycle>) {
+        self.stages.forget(object);
+    }
+}
+
+impl Controller {
+    fn starts(&self, object: &DeploymentLifecycle, deployment: &Deployment, wall: Timestamp) -> Starts {
+        let (reference, time) = (ObjectRef::from_obj(object), time_of_a_stage(deployment));
+        let start = |recorded| (recorded, wall - self.stages.since(&reference, recorded, time));
+        running_since(object).into_iter().map(start).collect()
     }
 }
 

@@ -8,7 +8,7 @@ use boathook_api::{
 };
 use boathook_decide::{
     Leadership,
-    deployment_lifecycle::{End, HookPod, Observed, Strategy, is_ours, label_of, time_is_over},
+    deployment_lifecycle::{End, HookPod, Observed, Starts, Strategy, is_ours, label_of, time_is_over},
 };
 use boathook_runtime::{Classified, ErrorClass, in_time};
 use jiff::Timestamp;
@@ -89,6 +89,7 @@ pub(super) async fn observe<'a>(
         live_pods: vec![],
         hook_pods: vec![],
         refused: controller.refusals.take(object),
+        starts: Starts::new(),
     };
     let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
     let of_hooks = ListParams::default().labels(&format!("{HOOK_OF_LABEL}={}", label_of(&name)));
@@ -119,7 +120,8 @@ pub(super) async fn observe<'a>(
         set.owner_references().iter().any(|owner| owner.uid == deployment.uid && owner.controller == Some(true))
     };
     observed.replica_sets = sets.iter().filter(owned).map(seen::replica_set).collect();
-    let is_over = |record: &StageRecord| time_is_over(record, &deployment, now);
+    observed.starts = controller.starts(object, &deployment, now);
+    let is_over = |record: &StageRecord| time_is_over(record, &deployment, &observed.starts, now);
     observed.hook_pods = ours(&observed, &pods, &of_hooks, Some(deployment.uid.clone()), is_over).await;
     if deployment.strategy == Strategy::Recreate {
         let pods = all(&pods, selected).await.context(ListSnafu { what: "pods", name: &name })?;

@@ -1,6 +1,12 @@
 //! A rollout that is held at pre, look by look, in an API server of its own: pods there are only what is written.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use boathook_api::{
     deployment_lifecycle::{Rollout, RolloutPhase, Stage, StageRecord},
@@ -8,10 +14,14 @@ use boathook_api::{
 };
 use boathook_decide::deployment_lifecycle::{Annotate, Effect, gate::Mark};
 use http::{Method, Request};
-use k8s_openapi::api::{
-    admissionregistration::v1::MutatingWebhookConfiguration,
-    apps::v1::{Deployment, ReplicaSet},
-    core::v1::{Pod, ServiceAccount},
+use jiff::SignedDuration;
+use k8s_openapi::{
+    api::{
+        admissionregistration::v1::MutatingWebhookConfiguration,
+        apps::v1::{Deployment, ReplicaSet},
+        core::v1::{Pod, ServiceAccount},
+    },
+    apimachinery::pkg::apis::meta::v1::MicroTime,
 };
 use kube::{
     Api, Client, ResourceExt,
@@ -23,7 +33,7 @@ use tower::service_fn;
 
 use super::*;
 use crate::{
-    test_world::{World, answer, world, world_losing_lease},
+    test_world::{World, answer, clock, world, world_losing_lease},
     webhooks::test_asks::webhooks_answered,
 };
 
@@ -31,6 +41,8 @@ struct Held {
     controller: Controller,
     lifecycles: Api<DeploymentLifecycle>,
     pods: Api<Pod>,
+    /// The seconds of the controller's own clock.
+    seconds: Arc<AtomicU64>,
 }
 
 fn read<K: serde::de::DeserializeOwned>(object: Value) -> K {
@@ -67,7 +79,14 @@ async fn held_in(World { client, lease, reporter }: World) -> Held {
     let hook = json!({"execNewPod": {"containerName": "web", "command": ["migrate"]}});
     lifecycles.create(&new, &DeploymentLifecycle::new("web", read(json!({"pre": hook})))).await.unwrap();
     let pods = Api::namespaced(client.clone(), "default");
-    Held { controller: Controller { client, lease, reporter, refusals: Refusals::default() }, lifecycles, pods }
+    let (clock, seconds) = clock();
+    let stages = Elapsed::new(clock);
+    Held {
+        controller: Controller { client, lease, reporter, refusals: Refusals::default(), stages },
+        lifecycles,
+        pods,
+        seconds,
+    }
 }
 
 impl Held {
@@ -196,6 +215,29 @@ async fn a_version_whose_hook_passes_after_another_one_was_wanted_is_not_let_in(
     held.controller.client = Client::new(service_fn(answer), "default");
     held.look().await;
     assert_eq!(sets.get("web-2").await.unwrap().labels().get(GATE), None);
+}
+
+#[tokio::test]
+async fn stage_has_its_whole_time_though_the_wall_clock_was_stepped() {
+    for hours in [-1, 1] {
+        let held = held("nothing").await;
+        held.look().await;
+        held.look().await;
+        let mut status = serde_json::to_value(held.lifecycles.get("web").await.unwrap().status).unwrap();
+        let start = MicroTime(Timestamp::now() + SignedDuration::from_hours(hours));
+        status["rollout"]["stages"][0]["startTime"] = json!(start);
+        let patch = Patch::Merge(json!({"status": status}));
+        held.lifecycles.patch_status("web", &PatchParams::default(), &patch).await.unwrap();
+        let again = held.look().await.expect("it looks again at the deadline");
+        assert!(again <= Duration::from_secs(600), "{hours}: {again:?}");
+        assert_eq!(held.rollout().await.phase, RolloutPhase::Pre, "{hours}");
+        held.seconds.store(599, Ordering::SeqCst);
+        held.look().await;
+        assert_eq!(held.rollout().await.phase, RolloutPhase::Pre, "{hours}");
+        held.seconds.store(600, Ordering::SeqCst);
+        held.look().await;
+        assert_eq!(held.rollout().await.phase, RolloutPhase::Aborted, "{hours}");
+    }
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ use kube::ResourceExt;
 
 use crate::{Leadership, Report, succeeded};
 pub use hook_pod::{DEFAULT_CONTAINER, Making, build as hook_pod, is_ours, label_of};
-pub use stage::time_is_over;
+pub use stage::{Starts, running_since, time_is_over, time_of_a_stage};
 pub use surroundings::{Deployment, DeploymentCondition, End, HookPod, ReplicaSet, Strategy};
 
 use gate::Mark;
@@ -61,6 +61,8 @@ pub struct Observed<'a> {
     pub hook_pods: Vec<HookPod>,
     /// Why the pod of a hook could not be made, if it was tried just before.
     pub refused: Option<String>,
+    /// When the running stages began, by this process' own clock.
+    pub starts: Starts,
 }
 
 /// What to do, in this order; whether this process still leads is asked again before each.

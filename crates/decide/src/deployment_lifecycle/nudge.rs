@@ -35,7 +35,8 @@ impl Look<'_> {
             return self.say(deployment, reason::PRE, "a new version is held");
         };
         let next = next_nudge(ours, peace);
-        if self.now < next {
+        // A time in the future was written before the wall clock was stepped back.
+        if self.now < next && ours.last_update <= self.now {
             return self.again(next);
         }
         // Times of conditions have whole seconds.

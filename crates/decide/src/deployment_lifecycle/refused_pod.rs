@@ -32,7 +32,7 @@ impl Look<'_> {
     }
 
     pub(super) fn wait_to_create(&mut self, record: StageRecord, over: Timestamp) -> Step {
-        let pause = (self.now.duration_since(record.start_time.0) / 4).clamp(SOONEST, LATEST);
+        let pause = (self.now.duration_since(self.start_of(&record)) / 4).clamp(SOONEST, LATEST);
         self.again(over.min(self.now + pause));
         self.put(record);
         Step::Waits

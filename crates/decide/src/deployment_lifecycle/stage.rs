@@ -2,9 +2,14 @@
 //!
 //! A stage is recorded before its pod is made, and the pod's name follows from the record: made again after a crash, it
 //! is the same pod. A stage has `progressDeadlineSeconds` from its beginning by our own clock, because a pod that never
-//! starts has no deadline of its own.
+//! starts has no deadline of its own. A step of the wall clock changes nothing of that. A process that did not see the
+//! beginning takes the time before its first look from the wall clock, unless by that the stage began in the future or its
+//! time was over before: then it counts anew from that look.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use boathook_api::{
+    DeploymentLifecycle,
     deployment_lifecycle::{LifecycleHook, Stage, StageRecord, StageState},
     words::reason,
 };
@@ -106,7 +111,7 @@ impl Look<'_> {
         record: StageRecord,
     ) -> Step {
         let (Some(rollout), Some(name)) = (&self.status.rollout, record.pod.clone()) else { return Step::Waits };
-        let deadline = deadline(&record, deployment);
+        let deadline = self.deadline(&record, deployment);
         let pod = hook_pod::build(&Making {
             name,
             namespace: self.observed.object.namespace(),
@@ -138,7 +143,7 @@ impl Look<'_> {
         hook: &LifecycleHook,
         mut record: StageRecord,
     ) -> Step {
-        let over = deadline(&record, deployment);
+        let over = self.deadline(&record, deployment);
         let pod = self.observed.hook_pods.iter().find(|pod| Some(&pod.name) == record.pod.as_ref());
         let Some(pod) = pod else {
             let refused = self.observed.refused.as_deref().filter(|_| record.pod_uid.is_none());
@@ -236,9 +241,9 @@ impl Look<'_> {
         mut record: StageRecord,
         why: &str,
     ) -> Step {
-        let over = deadline(&record, deployment);
+        let over = self.deadline(&record, deployment);
         let pause = 2i64.saturating_pow(record.pods.clamp(1, 30).unsigned_abs()) - 2;
-        let not_before = record.start_time.0 + SignedDuration::from_secs(pause);
+        let not_before = self.start_of(&record) + SignedDuration::from_secs(pause);
         if self.now < not_before {
             self.put(record);
             self.again(not_before.min(over));
@@ -282,6 +287,15 @@ impl Look<'_> {
         self.has_yet_to_pass(stage) && pod.is_none_or(|pod| matches!(pod.end, Some(End::Lost(_))))
     }
 
+    /// When it began, by this process' own clock.
+    pub(super) fn start_of(&self, record: &StageRecord) -> Timestamp {
+        start(record, &self.observed.starts)
+    }
+
+    fn deadline(&self, record: &StageRecord, deployment: &Deployment) -> Timestamp {
+        self.start_of(record) + time_of_a_stage(deployment)
+    }
+
     /// Records how a stage stands.
     pub(super) fn put(&mut self, record: StageRecord) {
         let Some(rollout) = &mut self.status.rollout else { return };
@@ -292,13 +306,29 @@ impl Look<'_> {
     }
 }
 
-/// Whether the time of a stage is over by our own clock, whatever its pod says.
-pub fn time_is_over(record: &StageRecord, deployment: &Deployment, now: Timestamp) -> bool {
-    now >= deadline(record, deployment)
+/// Recorded starts of stages, and where they are on the wall clock of now, by this process' own clock. A start that is not
+/// in it is one of now.
+pub type Starts = BTreeMap<Timestamp, Timestamp>;
+
+/// The recorded starts of the stages that run.
+pub fn running_since(object: &DeploymentLifecycle) -> BTreeSet<Timestamp> {
+    let stages = object.status.iter().flat_map(|status| &status.rollout).flat_map(|rollout| &rollout.stages);
+    let running = stages.filter(|record| record.state == StageState::Running);
+    running.map(|record| record.start_time.0).collect()
 }
 
-fn deadline(record: &StageRecord, deployment: &Deployment) -> Timestamp {
-    record.start_time.0 + SignedDuration::from_secs(deployment.progress_deadline_seconds.into())
+/// Whether the time of a stage is over by our own clock, whatever its pod says.
+pub fn time_is_over(record: &StageRecord, deployment: &Deployment, starts: &Starts, now: Timestamp) -> bool {
+    now >= start(record, starts) + time_of_a_stage(deployment)
+}
+
+/// How long a stage may take.
+pub fn time_of_a_stage(deployment: &Deployment) -> SignedDuration {
+    SignedDuration::from_secs(deployment.progress_deadline_seconds.into())
+}
+
+fn start(record: &StageRecord, starts: &Starts) -> Timestamp {
+    starts.get(&record.start_time.0).copied().unwrap_or(record.start_time.0)
 }
 
 /// Adds what has failed since. Each pod counts anew, the stage goes on. Whether it has failed again.

@@ -11,6 +11,8 @@ mod rolling;
 mod stages;
 mod starting;
 
+use std::collections::BTreeMap;
+
 use boathook_api::{
     DeploymentLifecycle,
     deployment_lifecycle::{DeploymentLifecycleStatus, Rollout, RolloutPhase, Stage, StageRecord},
@@ -43,6 +45,8 @@ struct Look {
     live_pods: Vec<String>,
     hook_pods: Vec<HookPod>,
     refused: Option<String>,
+    /// Recorded seconds, and where this process reckons them.
+    starts: BTreeMap<i64, i64>,
     now: i64,
 }
 
@@ -118,6 +122,7 @@ impl Look {
             live_pods: [1, 2, 3].map(|number| format!("web-old-{number}")).to_vec(),
             hook_pods: vec![],
             refused: None,
+            starts: BTreeMap::new(),
             now: 10,
         };
         look.done();
@@ -169,6 +174,7 @@ impl Look {
             live_pods: self.live_pods.clone(),
             hook_pods: self.hook_pods.clone(),
             refused: self.refused.clone(),
+            starts: self.starts.iter().map(|(recorded, here)| (at(*recorded), at(*here))).collect(),
         };
         decide(&observed, at(self.now))
     }

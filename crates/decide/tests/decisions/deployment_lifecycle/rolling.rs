@@ -299,6 +299,18 @@ fn who_has_stopped_to_drain_is_woken() {
 }
 
 #[test]
+fn deployment_controller_is_woken_though_the_wall_clock_was_stepped_back() {
+    let mut look = Look::at_pre(Strategy::Recreate, json!({"mid": hook("Retry")}));
+    look.done();
+    look.now -= 3_600;
+    assert_eq!(words(&look.done()), ["BoathookLifecycle=Draining"]);
+    look.now += 2;
+    assert!(words(&look.done()).is_empty(), "once");
+    look.now += 1;
+    assert_eq!(words(&look.done()), ["BoathookLifecycle=Draining"]);
+}
+
+#[test]
 fn who_does_not_let_the_first_pod_in_is_woken_though_some_are_missing() {
     let mut look = Look::at_pre(Strategy::RollingUpdate, json!({"post": hook("Retry")}));
     look.done();

@@ -124,6 +124,23 @@ fn the_deadline_is_by_our_own_clock_and_fresh_for_each_stage() {
 }
 
 #[test]
+fn step_of_the_wall_clock_moves_no_deadline_of_a_stage() {
+    for step in [-3_600, 3_600] {
+        let mut look = running("Retry");
+        look.done();
+        look.starts = [(20, 20 + step)].into();
+        look.now = 20 + step + DEADLINE - 1;
+        assert_eq!(look.done().again, Some(at(20 + step + DEADLINE)));
+        look.hook_pods.clear();
+        assert_eq!(told(&look.done()), ["HookPodLost"], "its pod is replaced at once");
+        assert_eq!(look.phase(), Some(RolloutPhase::Pre));
+        look.now += 1;
+        look.done();
+        assert_eq!(look.phase(), Some(RolloutPhase::Aborted));
+    }
+}
+
+#[test]
 fn a_pod_that_is_gone_when_the_time_is_over_is_not_made_again() {
     let mut look = running("Retry");
     look.done();

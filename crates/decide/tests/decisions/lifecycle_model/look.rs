@@ -3,7 +3,7 @@
 use boathook_api::DeploymentLifecycle;
 use boathook_decide::{
     Leadership,
-    deployment_lifecycle::{Effect, Observed, decide},
+    deployment_lifecycle::{Effect, Observed, Starts, decide},
 };
 
 use super::{
@@ -49,6 +49,7 @@ impl World {
             live_pods: self.pods.iter().map(|pod| pod.set.clone()).collect(),
             hook_pods: self.hook_pods.iter().map(HookPod::seen).collect(),
             refused: None,
+            starts: Starts::new(),
         };
         let decision = decide(&observed, self.now);
         self.deliver_late();
