@@ -13,14 +13,16 @@ use rcgen::{
 use snafu::{ResultExt, Snafu};
 use tokio_rustls::rustls::{self, ServerConfig, crypto::ring, pki_types::PrivatePkcs8KeyDer};
 
-/// How long a certificate is good for: so long a replica that was killed is still named in the configuration.
+/// How long a certificate is good for, and [`SKEW`] on top: so long a replica that was killed is still named in the
+/// configuration.
 const LIFETIME: Duration = Duration::from_secs(3600);
 
 /// When it is renewed: two more can fail.
 pub(super) const RENEW_EVERY: Duration = Duration::from_secs(LIFETIME.as_secs() / 3);
 
-/// How far clocks may differ.
-const SKEW: Duration = Duration::from_secs(300);
+/// How far clocks may differ. A certificate that is issued while the clock of this replica is wrong by no more than this is
+/// valid for the API server all the same. Else the requests that the webhooks check would be refused until the next look.
+const SKEW: Duration = Duration::from_secs(2 * 3600);
 
 #[derive(Debug, Snafu)]
 pub enum Error {
@@ -77,7 +79,7 @@ impl Authority {
     fn valid_now(&self, mut params: CertificateParams, now: Timestamp) -> CertificateParams {
         let since_1970 = Duration::from_secs(u64::try_from(now.as_second()).unwrap_or_default());
         let now = date_time_ymd(1970, 1, 1) + since_1970;
-        (params.not_before, params.not_after) = (now - SKEW, now + LIFETIME);
+        (params.not_before, params.not_after) = (now - SKEW, now + LIFETIME + SKEW);
         params.distinguished_name = named(&self.identity);
         params
     }
@@ -88,4 +90,46 @@ fn named(name: &str) -> DistinguishedName {
     named.push(DnType::OrganizationName, "boathook webhooks");
     named.push(DnType::CommonName, name);
     named
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+    use tokio_rustls::{
+        TlsAcceptor, TlsConnector,
+        rustls::{
+            ClientConfig, RootCertStore,
+            pki_types::{CertificateDer, ServerName, pem::PemObject},
+        },
+    };
+
+    use super::*;
+
+    /// Whether a client whose clock is right accepts these certificates.
+    async fn is_accepted(Certificates { ca, tls }: Certificates) -> bool {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(ca.as_bytes()).unwrap()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let (client, server) = tokio::io::duplex(1 << 16);
+        let name = ServerName::try_from("127.0.0.1").unwrap();
+        let connector = TlsConnector::from(Arc::new(config));
+        let (connected, _) = tokio::join!(connector.connect(name, client), TlsAcceptor::from(tls).accept(server));
+        connected.is_ok()
+    }
+
+    #[tokio::test]
+    async fn certificate_issued_by_a_stepped_clock_is_accepted() {
+        let authority = Authority::new("one", "127.0.0.1").unwrap();
+        let issued = |hours| authority.issue(Timestamp::now() + SignedDuration::from_hours(hours)).unwrap();
+        for hours in [-1, 0, 1] {
+            assert!(is_accepted(issued(hours)).await, "{hours}");
+        }
+        for hours in [-4, 4] {
+            assert!(!is_accepted(issued(hours)).await, "{hours}");
+        }
+    }
 }

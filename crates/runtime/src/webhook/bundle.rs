@@ -117,9 +117,9 @@ mod tests {
     #[test]
     fn a_certificate_tells_its_end() {
         let told = facts(&ca(&authority("a"), 0)).unwrap();
-        assert_eq!(told.not_after, at(3600));
+        assert_eq!(told.not_after, at(3 * 3600));
         let beyond_2050 = facts(&authority("a").issue(Timestamp::from_second(3_000_000_000).unwrap()).unwrap().ca);
-        assert_eq!(beyond_2050.unwrap().not_after, Timestamp::from_second(3_000_003_600).unwrap());
+        assert_eq!(beyond_2050.unwrap().not_after, Timestamp::from_second(3_000_010_800).unwrap());
     }
 
     #[test]
@@ -134,8 +134,11 @@ mod tests {
         let renewed = ca(&a, 1200);
         let later = merged(&both, &renewed, at(1200));
         assert!(contains(&later, &renewed) && blocks(&later).count() == 2);
+        // One whose clock was stepped by an hour leaves them too.
+        let stepped = merged(&later, &ca(&authority("c"), 5000), at(5000));
+        assert_eq!(blocks(&stepped).count(), 3);
         // What has expired goes.
-        let alone = merged(&later, &ca(&authority("c"), 5000), at(5000));
+        let alone = merged(&later, &ca(&authority("c"), 15_000), at(15_000));
         assert_eq!(blocks(&alone).count(), 1);
     }
 
