@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use boathook_api::pod_notification::Executor;
 use boathook_tests::{
+    DEADLINE,
     boathook::{
         api_relay::ApiRelay,
-        installation::{AGENT_READY, CONTROLLER_READY, Installation},
+        installation::{AGENT_READY, CONTROLLER_READY, CONTROLLER_WAITING, Installation},
         process::Process,
         small_disk::SmallDisk,
     },
@@ -85,7 +86,7 @@ impl Machinery {
         Ok(Self { parts, disk })
     }
 
-    /// Lets every part fail again and again. When this returns, every process runs and reaches the API server.
+    /// Lets every part fail again and again. When this returns, every process works and reaches the API server.
     pub(super) async fn fail_until(&mut self, until: Instant) -> Result<()> {
         let parts = try_join_all(self.parts.iter_mut().map(|part| part.fail_until(until)));
         let disk = async {
@@ -95,8 +96,8 @@ impl Machinery {
             }
         };
         try_join!(parts, disk)?;
-        // A process that started while the disk was full may have ended since.
-        self.parts.iter_mut().try_for_each(Part::revive)
+        let all = tokio::time::timeout(DEADLINE, try_join_all(self.parts.iter_mut().map(Part::comes_up))).await;
+        all.context("a process does not come up")?.map(drop)
     }
 
     /// Each process ends in order when it is told to.
@@ -112,6 +113,15 @@ impl Machinery {
 enum Role {
     Controller(&'static str, Executor),
     Agent,
+}
+
+impl Role {
+    fn said_by_one_that_works(self) -> &'static [&'static str] {
+        match self {
+            Self::Controller(..) => &[CONTROLLER_READY, CONTROLLER_WAITING],
+            Self::Agent => &[AGENT_READY],
+        }
+    }
 }
 
 /// A process of Boathook, and its way to the API server.
@@ -182,15 +192,34 @@ impl Part {
         let process = self.process()?;
         let Some(ended) = process.has_ended()? else { return Ok(()) };
         let log = process.log().clone();
-        let ready = match role {
-            Role::Controller(..) => CONTROLLER_READY,
-            Role::Agent => AGENT_READY,
-        };
-        let has_worked = log.has_said(ready)?;
+        let has_worked = self.has_come_up()?;
         ensure!(ended.code() == Some(1) && !has_worked, "{role:?} ended by itself with {ended}\n{}", log.tail());
         eprintln!("{role:?} could not start");
         self.process = Some(self.start()?);
         Ok(())
+    }
+
+    /// Waits until the process works. One that is still starting may end: its first calls may have been reset, or the disk
+    /// was full.
+    async fn comes_up(&mut self) -> Result<()> {
+        loop {
+            self.revive()?;
+            if self.has_come_up()? {
+                return Ok(());
+            }
+            let said = self.role.said_by_one_that_works();
+            self.process()?.says_or_ends(said).await?;
+        }
+    }
+
+    fn has_come_up(&mut self) -> Result<bool> {
+        let log = self.process()?.log().clone();
+        for line in self.role.said_by_one_that_works() {
+            if log.has_said(line)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn start(&self) -> Result<Process> {

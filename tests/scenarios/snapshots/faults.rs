@@ -10,6 +10,7 @@ use boathook_api::{
     pod_notification::Executor,
     words::{condition, reason},
 };
+use boathook_decide::pod_notification::last_round;
 use boathook_tests::{
     Ctx, DEADLINE,
     boathook::{
@@ -174,7 +175,9 @@ pub(crate) async fn nothing_owed(ctx: &Ctx) -> Result<()> {
         let owes = status(object).claim.is_some() && !undone;
         // One without an expiry is undone once more soon: before that the next round would count its writes.
         let expires = object.spec.undo.as_ref().is_some_and(|undo| undo.after_seconds.is_some());
-        let free = object.finalizers().is_empty() || expires && is_kept_for_long(object);
+        // One that was deleted is kept after that, for as long as this waits.
+        let undone_once_more = object.metadata.deletion_timestamp.is_some() && last_round(object).is_none();
+        let free = object.finalizers().is_empty() || (expires || undone_once_more) && is_kept_for_long(object);
         state(object).is_terminal() && !owes && free
     };
     let mut watch = ctx.watch::<PodNotification>("").await?;

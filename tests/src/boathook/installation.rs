@@ -28,6 +28,9 @@ use crate::{DEADLINE, cluster::Cluster};
 /// Says a controller when it works.
 pub const CONTROLLER_READY: &str = "ready: leading, and the webhooks answer";
 
+/// Says a controller that works and does not lead, after half a minute.
+pub const CONTROLLER_WAITING: &str = "waiting: another replica leads";
+
 /// Says an agent when it works.
 pub const AGENT_READY: &str = "ready: keeping the ledger";
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use futures::future::select_all;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::AsyncWriteExt,
@@ -71,6 +72,18 @@ impl Process {
             () = tokio::time::sleep(DEADLINE) => format!("waited {DEADLINE:?} in vain"),
         };
         bail!("the {} never said `{line}`: {waited}\n{}", self.name, log.tail())
+    }
+
+    /// Waits until it has said a line that begins with one of these, or has ended.
+    pub async fn says_or_ends(&mut self, lines: &[&str]) -> Result<()> {
+        let log = self.log.clone();
+        tokio::select! {
+            _ = select_all(lines.iter().map(|line| Box::pin(log.says(line)))) => Ok(()),
+            ended = self.child.wait() => Ok(ended.map(drop)?),
+            () = tokio::time::sleep(DEADLINE) => {
+                bail!("the {} neither ended nor said one of {lines:?} in {DEADLINE:?}\n{}", self.name, log.tail())
+            }
+        }
     }
 
     /// Asks it to end, and waits until it has: with 0.
