@@ -115,7 +115,7 @@ pub(super) fn is_undone_since(child: &PodNotification, since: Timestamp, now: Ti
     match post(child) {
         Post::Owed | Post::Failed => is_due || pre(child) == Pre::Failed,
         Post::Done | Post::GivenUp => {
-            ends.any(|end| since <= end.0) || pod_notification::last_round(child).is_some_and(|due| due <= now)
+            ends.any(|end| since <= end.0) || pod_notification::last_round_may_run(child, now)
         }
     }
 }

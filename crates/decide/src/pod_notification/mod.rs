@@ -281,7 +281,13 @@ pub fn last_round(object: &PodNotification) -> Option<Timestamp> {
     last_round_at(object, &BTreeMap::new())
 }
 
-/// The same, with these moments moved as in [`Observed`].
+/// Whether its last round may run by now. If it counts from a moment in the future, the clock that recorded it was stepped
+/// back or is another one, and its executor may count by a clock of its own.
+pub fn last_round_may_run(object: &PodNotification, now: Timestamp) -> bool {
+    last_round::due(&Object::of(object)).is_some_and(|due| now < due.from || due.recorded() <= now)
+}
+
+/// The same as [`last_round`], with these moments moved as in [`Observed`].
 pub fn last_round_at(object: &PodNotification, moved: &BTreeMap<Timestamp, Timestamp>) -> Option<Timestamp> {
     last_round::due(&Object::of(object)).map(|due| due.here(moved))
 }

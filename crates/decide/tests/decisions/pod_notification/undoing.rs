@@ -9,6 +9,7 @@ use boathook_api::{
 };
 use boathook_decide::{
     Gravity, Leadership,
+    execution_hook::is_undone_since,
     pod_notification::{
         Decision, Me, Observed, Pod, Progress, Role, SeenPod, Sessions, decide_gone, last_round, may_start, needs_pod,
         undo_due_at,
@@ -151,6 +152,7 @@ fn outlived(executor: Executor) -> Look {
 #[test]
 fn what_may_have_outlived_its_undo_is_undone_once_more_when_its_time_is_over() {
     let mut look = outlived(Executor::Api);
+    assert!(!is_undone_since(&look.object, at(6), at(30)) && is_undone_since(&look.object, at(6), at(31)));
     assert_eq!(
         look.decide(),
         Decision { again: Some(at(31)), ..Decision::default() },
@@ -282,6 +284,7 @@ fn last_round_follows_no_step_of_the_wall_clock() {
         (look.now, look.undo) = (4, ended([2, 3], SUCCEEDED));
         let mut look = look.written().deleted();
         look.undo = Progress::Idle;
+        assert!(is_undone_since(&look.object, at(10), at(20)), "its executor may count by a clock of its own");
         look.moved = [(HOUR, 2)].into();
         look.now = 31;
         assert_eq!(look.decide(), Decision { again: Some(at(32)), ..Decision::default() });
