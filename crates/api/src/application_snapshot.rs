@@ -257,7 +257,8 @@ pub enum Phase {
     Cutting,
     /// PostActions run, hook after hook, in reverse.
     Thawing,
-    /// The verdict is final, and a PostAction failed: it is retried, and the phase is Complete or Failed once it succeeds.
+    /// The verdict is final, and a PostAction failed or is not known to have run. One that failed is retried, and the phase
+    /// is Complete or Failed once it succeeds.
     ThawFailed,
     Complete,
     Failed,

@@ -254,6 +254,40 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn deleted_hook_of_a_snapshot_waits_for_its_record() {
+        let world = world("nothing-is-refused").await;
+        let client = world.client.clone();
+        let all: Api<ApplicationSnapshot> = Api::namespaced(client.clone(), "default");
+        let spec = json!({"source": {"persistentVolumeClaimName": "data"}, "executionHookInfos": []});
+        let snapshot = ApplicationSnapshot::new("nightly", serde_json::from_value(spec).unwrap());
+        let snapshot = all.create(&PostParams::default(), &snapshot).await.unwrap();
+        let recorded = async |post: Option<bool>| {
+            let hook = json!({"name": "hook", "executionHookTemplateName": "mysql", "postActionSucceed": post});
+            let status = Patch::Merge(json!({"status": {"phase": "Thawing", "hooks": [hook]}}));
+            all.patch_status("nightly", &PatchParams::default(), &status).await.unwrap()
+        };
+        let (snapshots, mut writer) = reflector::store();
+        let before = recorded(None).await;
+        writer.apply_watcher_event(&watcher::Event::Apply(Lenient(Ok(before))));
+        let api = accepted(&client).await;
+        let owner = json!({"apiVersion": "boathook.dev/v1alpha1", "kind": "ApplicationSnapshot", "name": "nightly",
+            "uid": snapshot.uid(), "controller": true});
+        let metadata = json!({"finalizers": [THAW_FINALIZER], "ownerReferences": [owner]});
+        api.patch("hook", &PatchParams::default(), &Patch::Merge(json!({"metadata": metadata}))).await.unwrap();
+        api.delete("hook", &Default::default()).await.unwrap();
+        let controller = Controller { snapshots, ..controller(world) };
+        let look = async || controller.reconcile(Arc::new(api.get("hook").await.unwrap())).await.unwrap();
+        for _ in 0..2 {
+            assert!(look().await.is_some(), "it looks again");
+            assert_eq!(api.get("hook").await.unwrap().status.unwrap().post_action_succeed, Some(true));
+        }
+        // The watch is late.
+        recorded(Some(true)).await;
+        look().await;
+        assert!(api.get_opt("hook").await.unwrap().is_none());
+    }
+
+    #[tokio::test]
     async fn lease_lost_at_one_effect_stops_the_next() {
         let world = world_losing_lease("/executionhooks/hook").await;
         let api = accepted(&world.client).await;

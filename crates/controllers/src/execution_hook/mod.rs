@@ -93,9 +93,10 @@ impl Reconcile<ExecutionHook> for Controller {
             object.spec.thaw_requested = true;
         }
         let (surroundings, children) = observe::observe(self, &object).await?;
+        let is_awaited = observe::is_awaited(self, &object).await?;
         let now = self.deadline_now(&object, &children, Timestamp::now());
         let (identity, refused) = (self.identity.as_str(), self.refusals.of(&object));
-        let observed = Observed { object: &object, identity, leadership, surroundings, children, refused };
+        let observed = Observed { object: &object, identity, leadership, surroundings, children, refused, is_awaited };
         let decision = decide(&observed, now);
         let look_again = act::act(self, &object, decision.effects).await?;
         self.reporter.report(&object, decision.reports);

@@ -2,14 +2,14 @@
 //! one that is.
 
 use boathook_api::{
-    Declarations, ExecutionHook, ExecutionHookTemplate, PodNotification, execution_hook::ExecutionHookSpec,
-    pod::containers,
+    ApplicationSnapshot, Declarations, ExecutionHook, ExecutionHookTemplate, PodNotification,
+    execution_hook::ExecutionHookSpec, pod::containers,
 };
 use boathook_decide::{
     application_snapshot,
     execution_hook::{Pod, Selection, Surroundings, child_name, is_accepted, pinned_pods, selection},
 };
-use boathook_runtime::{Classified, ErrorClass, in_time};
+use boathook_runtime::{Classified, ErrorClass, in_time, lenient::Lenient};
 use k8s_openapi::{api::core::v1, apimachinery::pkg::apis::meta::v1::Time};
 use kube::{Api, Client, Resource, ResourceExt, api::ListParams, runtime::reflector::ObjectRef};
 use snafu::{ResultExt, Snafu};
@@ -56,6 +56,28 @@ pub(super) async fn is_late(controller: &Controller, object: &ExecutionHook) -> 
     }
     let late = owner::has_let_go(&controller.client, object, application_snapshot::is_freezing).await;
     late.context(SnapshotSnafu { name: object.name_any() })
+}
+
+/// Whether the ApplicationSnapshot that made a deleted hook has not recorded yet that the hook is thawed.
+pub(super) async fn is_awaited(controller: &Controller, object: &ExecutionHook) -> Result<bool, ObserveError> {
+    let is_held = object.metadata.deletion_timestamp.is_some() && !object.finalizers().is_empty();
+    let Some(owner) = owner::of::<ApplicationSnapshot>(object).filter(|_| is_held) else { return Ok(false) };
+    let awaits = |snapshot: &Lenient<ApplicationSnapshot>| {
+        snapshot.0.as_ref().is_ok_and(|snapshot| application_snapshot::awaits_end_of(snapshot, object))
+    };
+    let namespace = object.namespace().unwrap_or_default();
+    let by_watch = controller
+        .snapshots
+        .get(&ObjectRef::new(&owner.name).within(&namespace))
+        .is_some_and(|snapshot| awaits(&snapshot));
+    let thawed = object.status.as_ref().is_some_and(|status| status.post_action_succeed == Some(true));
+    if !by_watch || !thawed {
+        return Ok(by_watch);
+    }
+    // The watch may be late.
+    let api: Api<Lenient<ApplicationSnapshot>> = Api::namespaced(controller.client.clone(), &namespace);
+    let snapshot = in_time(api.get_opt(&owner.name)).await;
+    Ok(snapshot.context(SnapshotSnafu { name: object.name_any() })?.is_some_and(|snapshot| awaits(&snapshot)))
 }
 
 pub(super) async fn observe(

@@ -19,6 +19,9 @@ use crate::{
 /// How often a thaw looks at a hook that lost its owner reference, until it is thawed.
 const LOOK_AT_ORPHANS: SignedDuration = SignedDuration::from_secs(1);
 
+/// The reasons of a condition Thawed that is not true when everything else is over.
+const FAILURES: [&str; 2] = [reason::POST_ACTION_FAILED, reason::THAW_UNCONFIRMED];
+
 /// It did not come about, and nothing was frozen.
 pub(super) fn refuse(
     observed: &Observed<'_>,
@@ -70,6 +73,7 @@ pub(super) fn thaw(observed: &Observed<'_>, mut status: ApplicationSnapshotStatu
         decision.again = look_at_orphans(observed, now);
         return decision;
     }
+    hooks::mark_unconfirmed(&mut status);
     if let Some(lost) = lost_session(observed, &status).filter(|_| status.consistency == Some(Consistency::Application))
     {
         // Only a session that was released is known to have lasted until then.
@@ -271,17 +275,18 @@ fn say_frozen(
     say(observed, status, (condition::FROZEN, truth, why, &message), now);
 }
 
-/// The first hook of which a PostAction failed.
+/// The first hook of which a PostAction failed, or is not known to have run.
 fn owed(status: &ApplicationSnapshotStatus) -> Option<&HookRecord> {
     status.hooks.iter().find(|hook| hook.post_action_succeed == Some(false))
 }
 
-/// A PostAction that failed, or the thaw that came after that.
+/// A thaw that failed or is not confirmed, or the thaw that came after that.
 fn report_of_thaw(status: &ApplicationSnapshotStatus) -> Option<Report> {
     let thawed = conditions::find(&status.conditions, condition::THAWED)?;
-    Some(match thawed.reason == reason::POST_ACTION_FAILED {
-        true => report(Gravity::Warning, reason::POST_ACTION_FAILED, "Thaw", &thawed.message),
-        false => report(Gravity::Normal, reason::THAWED, "Thaw", "thawed, after a PostAction had failed"),
+    let failed = FAILURES.into_iter().find(|reason| thawed.reason == *reason);
+    Some(match failed {
+        Some(reason) => report(Gravity::Warning, reason, "Thaw", &thawed.message),
+        None => report(Gravity::Normal, reason::THAWED, "Thaw", "thawed, after a PostAction had failed"),
     })
 }
 
@@ -300,31 +305,41 @@ fn say_thawing(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, 
 }
 
 fn say_thawed(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now: Timestamp) {
-    let message = owed(status).map(|hook| {
+    let failure = owed(status).map(|hook| {
         let hooks = observed.hook(&hook.name).and_then(|seen| seen.status.as_ref());
         let hooks = hooks.and_then(|status| conditions::find(&status.conditions, condition::THAWED));
         // A hook that is gone cannot repeat its message.
         let said = conditions::find(&status.conditions, condition::THAWED);
-        let said = said.filter(|said| said.reason == reason::POST_ACTION_FAILED);
+        let said = said.and_then(|said| Some((FAILURES.into_iter().find(|reason| said.reason == *reason)?, said)));
         match (hooks, said) {
-            (Some(thawed), _) => format!("ExecutionHook `{}`: {}", hook.name, thawed.message),
-            (None, Some(said)) => said.message.clone(),
-            (None, None) => format!("a PostAction of ExecutionHook `{}` failed", hook.name),
+            (Some(thawed), _) => {
+                (reason::POST_ACTION_FAILED, format!("ExecutionHook `{}`: {}", hook.name, thawed.message))
+            }
+            (None, Some((reason, said))) => (reason, said.message.clone()),
+            (None, None) => (reason::THAW_UNCONFIRMED, unconfirmed_message(&hook.name)),
         }
     });
     let says_frozen = conditions::find(&status.conditions, condition::FROZEN).is_some();
-    if says_frozen && message.is_none() {
+    if says_frozen && failure.is_none() {
         say_frozen(observed, status, ("False", reason::THAWED), now);
     }
-    match (message, status.hooks.is_empty()) {
-        (Some(message), _) => {
-            for (kind, truth) in [(condition::FROZEN, "Unknown"), (condition::THAWED, "False")] {
-                say(observed, status, (kind, truth, reason::POST_ACTION_FAILED, &message), now);
+    match (failure, status.hooks.is_empty()) {
+        (Some((reason, message)), _) => {
+            let truth = if reason == reason::THAW_UNCONFIRMED { "Unknown" } else { "False" };
+            for (kind, truth) in [(condition::FROZEN, "Unknown"), (condition::THAWED, truth)] {
+                say(observed, status, (kind, truth, reason, &message), now);
             }
         }
         (None, true) => say(observed, status, (condition::THAWED, "True", reason::NOTHING_TO_UNDO, ""), now),
         (None, false) => say(observed, status, (condition::THAWED, "True", reason::THAWED, ""), now),
     }
+}
+
+fn unconfirmed_message(hook: &str) -> String {
+    format!(
+        "ExecutionHook `{hook}` is gone, and its last status does not say that its PostActions ran. Look at its pods, and \
+         thaw them by hand if they are still frozen"
+    )
 }
 
 fn say(

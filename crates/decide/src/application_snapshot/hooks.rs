@@ -1,7 +1,7 @@
 //! What a snapshot's hooks say.
 
 use boathook_api::{
-    ExecutionHook,
+    ApplicationSnapshot, ExecutionHook,
     application_snapshot::{ApplicationSnapshotStatus, HookRecord, Phase, Trouble},
     execution_hook::ExecutionHookSpec,
     words::{condition, reason},
@@ -105,6 +105,27 @@ pub(super) fn gone(record: &HookRecord) -> Trouble {
 
 fn deleted(hook: &str) -> Trouble {
     trouble(reason::HOOK_FAILED, format!("ExecutionHook `{hook}` was deleted, and so thawed"))
+}
+
+/// Whether this snapshot made the hook, and has still to record that it is thawed.
+pub fn awaits_end_of(snapshot: &ApplicationSnapshot, hook: &ExecutionHook) -> bool {
+    let made = maker::is_made_for(hook, snapshot.metadata.uid.as_ref());
+    let Some(status) = snapshot.status.as_ref().filter(|_| made) else { return false };
+    let mut records = status.hooks.iter().filter(|record| record.name == hook.name_any());
+    let recorded = records.next().map(|record| record.post_action_succeed);
+    match status.phase {
+        Phase::Freezing | Phase::Cutting | Phase::Thawing => recorded.is_some_and(|post| post != Some(true)),
+        Phase::ThawFailed => recorded == Some(Some(false)),
+        Phase::Pending | Phase::Complete | Phase::Failed => false,
+    }
+}
+
+/// Says of the hooks that have begun and are gone that they are not known to be thawed.
+pub(super) fn mark_unconfirmed(status: &mut ApplicationSnapshotStatus) {
+    let begun = status.hooks.iter_mut().filter(|record| !record.containers.is_empty());
+    for record in begun.filter(|record| record.post_action_succeed.is_none()) {
+        record.post_action_succeed = Some(false);
+    }
 }
 
 /// Copies what the hooks say: they may be gone when somebody wants to know.

@@ -29,6 +29,7 @@ use kube::ResourceExt;
 
 pub use accept::{Plan, PlannedHook, plan};
 pub use coverage::covers;
+pub use hooks::awaits_end_of;
 pub use made::{hook, hook_name, intent_name, snapshot_name};
 pub use other_notifications::{Present, is_undecided, may_freeze, with_other};
 

@@ -42,6 +42,8 @@ pub struct Observed<'a> {
     pub children: Vec<PodNotification>,
     /// Why the API server refused to create one of them, if it did.
     pub refused: Option<String>,
+    /// Only of a deleted hook: whether the ApplicationSnapshot that made it has not recorded yet that it is thawed.
+    pub is_awaited: bool,
 }
 
 /// Where a hook is to run, and what.

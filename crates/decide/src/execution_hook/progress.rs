@@ -19,6 +19,9 @@ use crate::{conditions, maker};
 /// How often a hook looks at a PodNotification that lost its owner reference, until it is undone.
 const LOOK_AT_ORPHANS: SignedDuration = SignedDuration::from_secs(1);
 
+/// How often a deleted hook looks whether its ApplicationSnapshot has recorded that it is thawed.
+const LOOK_AT_THE_RECORD: SignedDuration = SignedDuration::from_secs(1);
+
 /// One pod, and its PodNotification if there is one.
 pub(super) type Part<'a> = (Target, Option<&'a PodNotification>);
 
@@ -53,8 +56,14 @@ pub(super) fn decide(observed: &Observed<'_>, status: ExecutionHookStatus, now: 
     }
     let next = next_status(observed, &status, &parts, over.as_ref(), now);
     let closed = over.is_some() && parts.iter().all(|(_, child)| is_closed(*child));
+    let thawed = closed && is_deleted(object) && has_finalizer(object) && next.post_action_succeed == Some(true);
+    // Its snapshot reads the last status from the object, and would not know that a hook that is gone was thawed.
+    let is_kept = thawed && observed.is_awaited;
+    if is_kept {
+        decision.again = Some(now + LOOK_AT_THE_RECORD);
+    }
     // Nobody could read it: the object goes with the finalizer. What was given up is said all the same.
-    let goes = closed && is_deleted(object) && has_finalizer(object) && next.post_action_succeed == Some(true);
+    let goes = thawed && !is_kept;
     let missing = parts.iter().filter(|(_, child)| child.is_none() && over.is_none());
     let made = missing.map(|(target, _)| child::child(object, &recorded, target));
     let made: Vec<_> = made.map(|child| Effect::CreateChild(Box::new(child))).collect();
@@ -68,7 +77,7 @@ pub(super) fn decide(observed: &Observed<'_>, status: ExecutionHookStatus, now: 
         decision.effects.push(Effect::WriteStatus(Box::new(next)));
     }
     decision.effects.extend(made);
-    if closed && has_finalizer(object) {
+    if closed && has_finalizer(object) && !is_kept {
         decision.effects.push(Effect::RemoveFinalizer);
     }
     decision

@@ -1,7 +1,7 @@
 //! The hooks of a snapshot, as their own controller and executors carry them out.
 
 use boathook_api::ExecutionHook;
-use boathook_decide::{Leadership, execution_hook::Pod};
+use boathook_decide::{Leadership, application_snapshot::awaits_end_of, execution_hook::Pod};
 use kube::ResourceExt;
 use serde_json::json;
 
@@ -24,6 +24,7 @@ impl Look {
     /// The hook's controller does what there is to do about it.
     pub(crate) fn play(&mut self, place: usize) {
         let hook = self.hooks[place].clone();
+        let is_awaited = awaits_end_of(&self.object, &hook);
         let own = |name: &str| name.starts_with(&hook.name_any());
         let (children, others) = self.notifications.drain(..).partition(|child| own(&child.name_any()));
         let mut pre_and_post = json!({
@@ -43,6 +44,7 @@ impl Look {
             author_checked: true,
             children,
             refused: None,
+            is_awaited,
             now: self.now,
         };
         let look = look.done();

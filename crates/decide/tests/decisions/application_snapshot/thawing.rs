@@ -4,7 +4,11 @@ use boathook_api::{
     application_snapshot::{Consistency, Phase},
     words::condition,
 };
-use boathook_decide::application_snapshot::{Decision, Effect};
+use boathook_decide::{
+    Gravity,
+    application_snapshot::{Decision, Effect},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use serde_json::json;
 
@@ -155,11 +159,40 @@ fn a_hook_whose_pre_action_failed_stays_for_a_person_to_read() {
     assert_eq!(look.decide(), Decision::default());
 }
 
+/// A user who may abandon its undo removed its finalizer.
 #[test]
-fn a_hook_that_is_gone_is_not_waited_for() {
+fn vanished_hook_is_not_known_to_be_thawed() {
     let mut look = Look::at_thawing(json!({}));
     look.hooks.clear();
-    assert_eq!(deeds(&look.decide()), ["mark snap Application", "write Complete", "let go"]);
+    let decision = look.decide();
+    assert_eq!(deeds(&decision), ["mark snap Application", "write ThawFailed", "let go"], "it is not waited for");
+    let report = decision.reports.last().expect("it is reported");
+    assert_eq!((report.gravity, report.reason.as_str()), (Gravity::Warning, "ThawUnconfirmed"));
+    assert!(report.note.contains("is gone") && report.note.contains("thaw them by hand"), "{}", report.note);
+    let look = look.done();
+    assert_eq!(said(&look.status(), condition::THAWED), "Unknown ThawUnconfirmed");
+    assert_eq!(said(&look.status(), condition::FROZEN), "Unknown ThawUnconfirmed");
+    assert_eq!(said(&look.status(), condition::SUCCEEDED), "False ThawUnconfirmed");
+    assert_eq!(said(&look.status(), condition::COMPLETE), "nothing");
+    assert_eq!(look.decide(), Decision::default());
+}
+
+/// One whose last status says so may go.
+#[test]
+fn thawed_hook_goes_when_its_snapshot_has_recorded_that() {
+    let mut look = Look::at_thawing(json!({}));
+    for hook in &mut look.hooks {
+        hook.metadata.deletion_timestamp = Some(Time(at(look.now)));
+    }
+    look.thaw_asked();
+    let held = |look: &Look| look.hooks.iter().filter(|hook| !hook.finalizers().is_empty()).count();
+    assert_eq!(held(&look), 2, "the snapshot reads the last status of both");
+    let mut look = look.thawed();
+    assert_eq!(said(&look.status(), condition::THAWED), "True Thawed");
+    for place in 0..look.hooks.len() {
+        look.play(place);
+    }
+    assert_eq!(held(&look), 0);
 }
 
 #[test]

@@ -31,6 +31,7 @@ pub(crate) struct Look {
     pub(crate) author_checked: bool,
     pub(crate) children: Vec<PodNotification>,
     pub(crate) refused: Option<String>,
+    pub(crate) is_awaited: bool,
     /// Seconds since the hook was created.
     pub(crate) now: i64,
 }
@@ -74,6 +75,7 @@ impl Look {
             author_checked: true,
             children: vec![],
             refused: None,
+            is_awaited: false,
             now: 1,
         }
     }
@@ -124,7 +126,9 @@ impl Look {
         });
         let (children, refused) = (self.children.clone(), self.refused.clone());
         let (object, leadership) = (&self.object, self.leadership);
-        decide(&Observed { object, identity: ME, leadership, surroundings, children, refused }, at(self.now))
+        let is_awaited = self.is_awaited;
+        let observed = Observed { object, identity: ME, leadership, surroundings, children, refused, is_awaited };
+        decide(&observed, at(self.now))
     }
 
     /// The next look, after everything that is decided here was done.

@@ -84,6 +84,21 @@ fn a_deleted_hook_that_is_thawed_goes_without_another_write() {
 }
 
 #[test]
+fn deleted_hook_stays_until_its_snapshot_has_recorded_the_thaw() {
+    let mut look = Look::at_frozen().deleted().done();
+    look.undo(0, [10, 11], true);
+    look.undo(1, [10, 11], true);
+    look.is_awaited = true;
+    let decision = look.decide();
+    assert_eq!((deeds(&decision), decision.again), (vec!["write".to_owned()], Some(at(look.now + 1))));
+    let mut look = look.done();
+    let decision = look.decide();
+    assert_eq!((deeds(&decision), decision.again), (vec![], Some(at(look.now + 1))), "and it is written once");
+    look.is_awaited = false;
+    assert_eq!(deeds(&look.decide()), ["let go"]);
+}
+
+#[test]
 fn a_post_action_that_fails_is_said_once_and_may_still_succeed() {
     let mut look = Look::at_thawing();
     look.undo(0, [10, 11], false);

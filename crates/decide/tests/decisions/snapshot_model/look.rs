@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, rc::Rc};
 use boathook_api::{ApplicationSnapshot, ExecutionHook, PodNotification};
 use boathook_decide::{
     Leadership,
-    application_snapshot::{is_undecided, may_freeze},
+    application_snapshot::{awaits_end_of, is_undecided, may_freeze},
     execution_hook::{self, Surroundings, child_name, is_accepted, is_settled, pinned_pods},
     pod_notification::{self, Me, Role, SeenPod, Sessions, decide_gone, needs_pod},
 };
@@ -101,10 +101,17 @@ impl World {
             surroundings,
             children,
             refused: None,
+            is_awaited: self.is_awaited(hook),
         };
         let decision = execution_hook::decide(&observed, self.clock(who));
         let effects = decision.effects.into_iter().map(Effect::Hook).collect();
         self.begin(who, object, effects, decision.again);
+    }
+
+    /// Not from the watch.
+    fn is_awaited(&self, hook: &ExecutionHook) -> bool {
+        let mut all = self.server.now().values().filter_map(|object| snapshot(object));
+        hook.metadata.deletion_timestamp.is_some() && all.any(|snapshot| awaits_end_of(&snapshot, hook))
     }
 
     fn around(&self, hook: &ExecutionHook) -> Surroundings {
