@@ -64,13 +64,17 @@ pub async fn claims_and_pods(
 
 /// Who uses these claims: of these pods, and by these attached volumes.
 pub fn used(claims: &[PersistentVolumeClaim], pods: &[Pod], attached: &[String]) -> Vec<Claim> {
+    let users = |claim: &str, ended: bool| {
+        pods.iter().filter(|pod| has_ended(pod) == ended).filter_map(|pod| user(pod, claim)).collect()
+    };
     let claim = |claim: &PersistentVolumeClaim| {
         let volume = claim.spec.as_ref().and_then(|spec| spec.volume_name.as_ref());
         Claim {
             name: claim.name_any(),
             labels: claim.labels().clone(),
             attached: volume.is_some_and(|volume| attached.contains(volume)),
-            pods: pods.iter().filter_map(|pod| user(pod, &claim.name_any())).collect(),
+            pods: users(&claim.name_any(), false),
+            ended: users(&claim.name_any(), true),
         }
     };
     claims.iter().map(claim).collect()
@@ -109,16 +113,20 @@ pub async fn attached_volumes(client: &Client) -> Result<Vec<String>, ClaimsErro
 
 /// The containers of a pod that use a claim, if the pod does.
 pub(crate) fn mounting(pod: &Pod, claim: &str) -> Option<Vec<String>> {
-    user(pod, claim).map(|user| user.containers)
+    user(pod, claim).filter(|_| !has_ended(pod)).map(|user| user.containers)
 }
 
-/// How a pod uses a claim: it is on a node, has not ended, and mounts it.
+fn phase(pod: &Pod) -> Option<&str> {
+    pod.status.as_ref().and_then(|status| status.phase.as_deref())
+}
+
+fn has_ended(pod: &Pod) -> bool {
+    matches!(phase(pod), Some("Succeeded" | "Failed"))
+}
+
+/// How a pod uses a claim, or did until it ended: it is on a node and mounts the claim.
 fn user(pod: &Pod, claim: &str) -> Option<User> {
-    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
     let spec = pod.spec.as_ref().filter(|spec| spec.node_name.as_ref().is_some_and(|node| !node.is_empty()))?;
-    if matches!(phase, Some("Succeeded" | "Failed")) {
-        return None;
-    }
     let of_claim = spec.volumes.iter().flatten().filter(|volume| {
         let by_name = volume.persistent_volume_claim.as_ref().is_some_and(|source| source.claim_name == claim);
         // A claim that is made with the pod is called by both names.
@@ -141,7 +149,38 @@ fn user(pod: &Pod, claim: &str) -> Option<User> {
         name: pod.name_any(),
         uid: pod.uid().unwrap_or_default(),
         labels: pod.labels().clone(),
-        running: phase == Some("Running"),
+        created: pod.creation_timestamp().map(|created| created.0),
+        running: phase(pod) == Some("Running"),
         containers,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(name: &str, phase: &str) -> Pod {
+        let container = json!({"name": "main", "image": "i", "volumeMounts": [{"name": "data", "mountPath": "/data"}]});
+        let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data"}});
+        let metadata = json!({"name": name, "uid": name, "creationTimestamp": "2026-11-01T00:00:00Z"});
+        let spec = json!({"nodeName": "node", "containers": [container], "volumes": [volume]});
+        let pod = json!({"metadata": metadata, "spec": spec, "status": {"phase": phase}});
+        serde_json::from_value(pod).unwrap()
+    }
+
+    #[test]
+    fn ended_pods_are_told_from_the_others() {
+        let pods =
+            [("job", "Succeeded"), ("crashed", "Failed"), ("db", "Running"), ("new", "Pending"), ("lost", "Unknown")];
+        let pods = pods.map(|(name, phase)| pod(name, phase));
+        let claim = serde_json::from_value(json!({"metadata": {"name": "data"}})).unwrap();
+        let found = used(&[claim], &pods, &[]).remove(0);
+        let names = |users: &[User]| users.iter().map(|user| user.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&found.pods), ["db", "new", "lost"]);
+        assert_eq!(names(&found.ended), ["job", "crashed"]);
+        assert!(found.ended.iter().all(|user| user.created.is_some() && !user.running));
+        assert_eq!(mounting(&pods[0], "data"), None, "nothing can be frozen there");
+    }
 }

@@ -363,7 +363,7 @@ mod tests {
         let later = api.create(&PostParams::default(), &later).await.unwrap();
         for (app, expected) in [("db", &["a-waiting"][..]), ("web", &[])] {
             let labels = [("app".to_owned(), app.to_owned())].into();
-            let claim = Claim { name: "data".to_owned(), labels, attached: false, pods: vec![] };
+            let claim = Claim { name: "data".to_owned(), labels, attached: false, pods: vec![], ended: vec![] };
             let before = before(&client, "default", &later, &[claim]).await.unwrap();
             assert_eq!(before.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), expected, "of `{app}`");
         }

@@ -83,6 +83,8 @@ pub struct Claim {
     pub attached: bool,
     /// The pods that mount it, are on a node and have not ended.
     pub pods: Vec<User>,
+    /// Those that mount it, were on a node and have ended.
+    pub ended: Vec<User>,
 }
 
 /// A pod that mounts a claim.
@@ -92,6 +94,8 @@ pub struct User {
     pub uid: String,
     /// A hook with a selector selects it by these.
     pub labels: BTreeMap<String, String>,
+    /// By the API server's clock, in whole seconds.
+    pub created: Option<Timestamp>,
     /// In the phase Running.
     pub running: bool,
     /// Those that mount it.

@@ -12,7 +12,7 @@ use boathook_api::{
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
-use super::{AtTheCut, Observed, coverage, hooks, other_notifications, sharing, trouble};
+use super::{AtTheCut, Claim, Observed, coverage, hooks, other_notifications, sharing, trouble};
 use crate::{
     conditions,
     execution_hook::{self, Target},
@@ -32,7 +32,7 @@ pub(super) fn verdict(
         return Err(earlier.clone());
     }
     if status.hooks.is_empty() {
-        return without_hooks(status, at_the_cut).map(|()| vec![]);
+        return without_hooks(observed, status, at_the_cut).map(|()| vec![]);
     }
     if let Some(why) = sharing::trouble_of(observed, status).or_else(|| hooks::trouble_of(observed, status)) {
         return Err(why);
@@ -53,21 +53,27 @@ pub(super) fn verdict(
         same_containers(hook, at_the_cut)?;
     }
     other_notifications::none_is_gone(observed, status, at_the_cut)?;
-    no_new_pod(status, at_the_cut)?;
+    no_new_pod(observed, status, at_the_cut)?;
     coverage::vouched(observed, status, at_the_cut)
 }
 
 /// Nothing used the claims, and nothing does; or there was no hook to run.
-fn without_hooks(status: &ApplicationSnapshotStatus, at_the_cut: &AtTheCut) -> Result<(), Trouble> {
+fn without_hooks(
+    observed: &Observed<'_>,
+    status: &ApplicationSnapshotStatus,
+    at_the_cut: &AtTheCut,
+) -> Result<(), Trouble> {
     let frozen = conditions::find(&status.conditions, condition::FROZEN);
     if frozen.is_none_or(|frozen| frozen.reason != reason::NOT_IN_USE) {
         return Err(trouble(reason::NO_HOOKS, "there was no hook: nothing was frozen"));
     }
-    match at_the_cut.claims.iter().find(|claim| claim.attached || !claim.pods.is_empty()) {
+    let is_used = |claim: &&Claim| claim.attached || coverage::users(observed, status, claim).next().is_some();
+    match at_the_cut.claims.iter().find(is_used) {
         None => Ok(()),
-        Some(claim) => {
-            Err(trouble(reason::NEW_POD, format!("claim `{}` was not in use at first, but was at the cut", claim.name)))
-        }
+        Some(claim) => Err(trouble(
+            reason::NEW_POD,
+            format!("claim `{}` was not in use at first, but was at the cut or shortly before", claim.name),
+        )),
     }
 }
 
@@ -184,13 +190,17 @@ fn same_containers(hook: &ExecutionHook, at_the_cut: &AtTheCut) -> Result<(), Tr
     Ok(())
 }
 
-fn no_new_pod(status: &ApplicationSnapshotStatus, at_the_cut: &AtTheCut) -> Result<(), Trouble> {
+fn no_new_pod(
+    observed: &Observed<'_>,
+    status: &ApplicationSnapshotStatus,
+    at_the_cut: &AtTheCut,
+) -> Result<(), Trouble> {
     for record in &status.snapshots {
         let claim = at_the_cut.claims.iter().find(|claim| claim.name == record.persistent_volume_claim_name);
         let claim = claim.ok_or_else(|| {
             trouble(reason::CLAIM_NOT_FOUND, format!("claim `{}` is gone", record.persistent_volume_claim_name))
         })?;
-        if let Some(new) = claim.pods.iter().find(|pod| !record.pod_uids.contains(&pod.uid)) {
+        if let Some(new) = coverage::users(observed, status, claim).find(|pod| !record.pod_uids.contains(&pod.uid)) {
             let message = format!("pod `{}` mounted claim `{}` while it was frozen", new.name, claim.name);
             return Err(trouble(reason::NEW_POD, message));
         }

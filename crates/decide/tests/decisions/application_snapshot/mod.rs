@@ -68,12 +68,13 @@ struct Look {
 
 /// A claim that the pod `db-0` mounts, in its container `main`.
 fn claim(name: &str) -> Claim {
-    Claim { name: name.to_owned(), labels: BTreeMap::new(), attached: true, pods: vec![user(0)] }
+    Claim { name: name.to_owned(), labels: BTreeMap::new(), attached: true, pods: vec![user(0)], ended: vec![] }
 }
 
 fn user(number: u32) -> User {
     let (name, uid) = (format!("db-{number}"), format!("uid-{number}"));
-    User { name, uid, labels: BTreeMap::new(), running: true, containers: vec!["main".to_owned()] }
+    let created = Some(at(-100));
+    User { name, uid, labels: BTreeMap::new(), created, running: true, containers: vec!["main".to_owned()] }
 }
 
 /// One that this object made, or was to.

@@ -94,6 +94,44 @@ fn a_running_pod_without_hook_makes_a_crash() {
     assert_crash(one_of_two_pods_is_frozen(json!({}), "db"), "PodNotFrozen");
 }
 
+/// For example a Job's pod that wrote to the claim while the others were frozen.
+#[test]
+fn uncovered_pod_that_ended_before_the_cut_counts() {
+    let ended = |fields: Value, at_the_cut: bool| {
+        let mut look = one_of_two_pods_is_frozen(fields, "web");
+        let pod = look.claims[0].pods.remove(1);
+        if at_the_cut {
+            look.claims[0].ended = vec![pod];
+        }
+        look
+    };
+    assert_crash(ended(json!({}), true), "PodNotFrozen");
+    let gone = ended(json!({}), false).done();
+    assert_eq!(gone.outcome(), (Phase::Thawing, Some(Consistency::Crash), "PodNotFrozen".to_owned()));
+    let message = gone.status().trouble.expect("it is a crash").message;
+    assert!(message.contains("is gone, of UID `uid-1`"), "{message}");
+    for (at_the_cut, named) in [(true, "db-1"), (false, "uid-1")] {
+        let look = ended(json!({"otherPods": "Vouched"}), at_the_cut).done();
+        assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
+        assert_eq!(look.status().vouched_pods, [named]);
+    }
+}
+
+#[test]
+fn pod_that_came_and_ended_before_the_cut_counts() {
+    let ended = |created: i64| {
+        let mut look = Look::at_cut(json!({}));
+        look.claims[0].ended = vec![user(1)];
+        look.claims[0].ended[0].created = Some(at(created));
+        look
+    };
+    assert_crash(ended(3), "NewPod");
+    // The API server writes whole seconds.
+    assert_crash(ended(0), "NewPod");
+    let look = ended(-1).done();
+    assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()), "it had ended before");
+}
+
 #[test]
 fn execute_once_covers_the_pods_it_selects() {
     let once = |label: &str| {
@@ -396,6 +434,10 @@ fn a_claim_that_nothing_uses_is_application_consistent_if_nothing_did_at_the_cut
     let mut attached = cut();
     attached.claims[0].attached = true;
     assert_crash(attached, "NewPod");
+    let mut ended = cut();
+    ended.claims[0].ended = vec![user(3)];
+    ended.claims[0].ended[0].created = Some(at(1));
+    assert_crash(ended, "NewPod");
     let mut starting = cut();
     starting.claims[0].pods = vec![user(3)];
     starting.claims[0].pods[0].running = false;

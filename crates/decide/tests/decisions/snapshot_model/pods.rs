@@ -133,12 +133,13 @@ impl Pods {
             name: pod.name.clone(),
             uid: pod.uid.clone(),
             labels: BTreeMap::new(),
+            created: None,
             running: pod.running,
             containers: vec![CONTAINER.to_owned()],
         };
         let attached = self.pods.iter().any(|pod| pod.running);
         let (labels, pods) = (BTreeMap::new(), self.pods.iter().map(user).collect());
-        snapshot::Claim { name: "data".to_owned(), labels, attached, pods }
+        snapshot::Claim { name: "data".to_owned(), labels, attached, pods, ended: vec![] }
     }
 
     pub(crate) fn containers(&self) -> Vec<(String, String, String)> {
