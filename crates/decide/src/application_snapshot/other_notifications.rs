@@ -110,6 +110,15 @@ pub(super) fn none_is_gone(
     }
 }
 
+/// Whether a PodNotification was recorded: it was not done when the freeze began, or it came later.
+pub(super) fn is_recorded(
+    observed: &Observed<'_>,
+    status: &ApplicationSnapshotStatus,
+    other: &PodNotification,
+) -> bool {
+    recorded(observed, status).any(|record| other.metadata.uid.as_ref() == Some(&record.uid))
+}
+
 /// Its own, and those of the snapshot whose freeze it shares.
 fn recorded<'a>(
     observed: &'a Observed<'_>,

@@ -1,6 +1,6 @@
 //! Whether a snapshot is application-consistent: only when that is known to be true.
 //!
-//! Clocks are never compared: whether a hook's time was over is judged by the clock of the process that accepted it, and
+//! Times of different clocks are never compared: whether a hook's time was over is judged by the clock of the process that accepted it, and
 //! so only by that process. It counts from the acceptance, which is before any executor's own count began.
 
 use boathook_api::{
@@ -48,7 +48,8 @@ pub(super) fn verdict(
             let child =
                 still_held(&pod, observed.identity, execution_hook::child_of(hook, &pod, &at_the_cut.notifications))?;
             let own = |one: &PodNotification| observed.own_hooks().any(|hook| execution_hook::is_child_of(hook, one));
-            undisturbed(&pod, child, at_the_cut.notifications.iter().filter(|one| !own(one)), now)?;
+            let others = at_the_cut.notifications.iter().filter(|one| !own(one));
+            undisturbed(&pod, child, others, |one| other_notifications::is_recorded(observed, status, one), now)?;
         }
         same_containers(hook, at_the_cut)?;
     }
@@ -105,27 +106,35 @@ fn still_held<'a>(
     Ok(child)
 }
 
-/// Whoever else froze these containers may have thawed them under our feet. Its moments and ours are of the same clock:
-/// that of whoever executes in this pod.
+/// Another PodNotification in these containers may have thawed them. One that is recorded on the snapshot was open when the
+/// freeze began, or came later, so its state tells: a wall clock that was stepped back dates it before the freeze. Of the
+/// rest the times tell: they are of the clock of the executor in this pod, as those of `child` are.
 fn undisturbed<'a>(
     pod: &Target,
     child: &PodNotification,
     mut others: impl Iterator<Item = &'a PodNotification>,
+    is_recorded: impl Fn(&PodNotification) -> bool,
     now: Timestamp,
 ) -> Result<(), Trouble> {
     let claim = child.status.as_ref().and_then(|status| status.claim.as_ref());
     let since = claim.map_or(now, |claim| claim.time.0);
+    let has_run = |other: &PodNotification| {
+        let ran = execution_hook::has_run_since(other, since) || is_recorded(other) && execution_hook::has_run(other);
+        ran && may_thaw(other, child)
+    };
+    let is_undone = |other: &PodNotification| {
+        execution_hook::is_undone_since(other, since, now) || is_recorded(other) && execution_hook::is_undone(other)
+    };
     let thaws = |other: &&PodNotification| {
         let Some(status) = &other.status else { return false };
         let here = status.pod_uid.as_deref() == Some(&pod.pod_uid);
         let shares = status.containers.iter().any(|record| pod.containers.contains(&record.name));
-        let disturbs = execution_hook::is_undone_since(other, since, now) || may_have_thawed(other, child, since);
-        here && shares && disturbs
+        here && shares && (is_undone(other) || has_run(other))
     };
     match others.find(thaws) {
         None => Ok(()),
         Some(other) => {
-            let done = if may_have_thawed(other, child, since) { "ran" } else { "was undone" };
+            let done = if has_run(other) { "ran" } else { "was undone" };
             let message = format!(
                 "PodNotification `{}` {done} in pod `{}` while this snapshot relied on what is frozen there: let one wait \
                  for the other",
@@ -137,11 +146,10 @@ fn undisturbed<'a>(
     }
 }
 
-/// Whether its handler ran since, and may have thawed what `child` froze. A handler with an undo freezes, unless it runs
-/// what takes `child` back; of a handler without one, what it does is not known.
-fn may_have_thawed(other: &PodNotification, child: &PodNotification, since: Timestamp) -> bool {
-    let may_thaw = other.spec.undo.is_none() || runs_undo_of(other, child);
-    may_thaw && execution_hook::has_run_since(other, since)
+/// Whether its handler may thaw what `child` froze. A handler with an undo freezes, unless it runs what takes `child` back;
+/// of a handler without one, what it does is not known.
+fn may_thaw(other: &PodNotification, child: &PodNotification) -> bool {
+    other.spec.undo.is_none() || runs_undo_of(other, child)
 }
 
 /// Whether its handler is the notifier or the action that takes `child` back.

@@ -174,6 +174,16 @@ pub fn is_undone_since(child: &PodNotification, since: Timestamp, now: Timestamp
     observed_children::is_undone_since(child, since, now)
 }
 
+/// Whether what a PodNotification did was taken back or given up, whenever that was.
+pub fn is_undone(child: &PodNotification) -> bool {
+    observed_children::is_undone(child)
+}
+
+/// Whether the handler of a PodNotification ran, or may have.
+pub fn has_run(notification: &PodNotification) -> bool {
+    observed_children::has_run(notification)
+}
+
 /// Whether the handler of a PodNotification ran, or may have, after this moment of its executor's clock.
 pub fn has_run_since(notification: &PodNotification, since: Timestamp) -> bool {
     observed_children::has_run_since(notification, since)

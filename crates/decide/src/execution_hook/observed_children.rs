@@ -120,10 +120,28 @@ pub(super) fn is_undone_since(child: &PodNotification, since: Timestamp, now: Ti
     }
 }
 
+/// Whether what it did was taken back or given up, whenever that was, and no further round of its undo is to come.
+pub(super) fn is_undone(child: &PodNotification) -> bool {
+    let is_over = child.spec.undo.is_some() && has_run(child) && pod_notification::last_round(child).is_none();
+    match post(child) {
+        Post::Owed | Post::Failed => false,
+        Post::Done => {
+            let found = find(child, condition::UNDONE);
+            is_over && found.is_some_and(|undone| undone.reason != reason::NOTHING_TO_UNDO)
+        }
+        Post::GivenUp => is_over,
+    }
+}
+
+/// Whether its handler was claimed: it ran, or may have.
+pub(super) fn has_run(child: &PodNotification) -> bool {
+    claimed(child).is_some()
+}
+
 /// Whether its handler was claimed, and had not ended before this moment of its executor's clock.
 pub(super) fn has_run_since(child: &PodNotification, since: Timestamp) -> bool {
     let ended = status(child).and_then(|status| status.complete_time.as_ref());
-    claimed(child).is_some() && ended.is_none_or(|ended| since <= ended.0)
+    has_run(child) && ended.is_none_or(|ended| since <= ended.0)
 }
 
 /// A session that was to be held is not any more, though nobody had asked for its release.

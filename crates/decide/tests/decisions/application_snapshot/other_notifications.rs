@@ -21,6 +21,7 @@ fn other(name: &str) -> PodNotification {
     other.metadata.owner_references = None;
     children::claim(&mut other, ME, 0);
     children::end(&mut other, 0, &[]);
+    other.status.as_mut().expect("it is claimed").pod_uid = Some("uid-0".to_owned());
     other
 }
 
@@ -56,6 +57,46 @@ fn notification_deleted_between_freeze_and_cut_makes_a_crash() {
     // One that is still there says itself what it did.
     let look = cut(beginning_with(vec![other("beside")]), vec![other("beside")]);
     assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
+}
+
+/// An hour before the freeze, by a clock that was stepped back.
+const STEPPED_BACK: i64 = -3600;
+
+#[test]
+fn undo_dated_before_the_freeze_makes_a_crash() {
+    for well in [true, false] {
+        let mut undone = other("beside");
+        children::undo(&mut undone, [STEPPED_BACK, STEPPED_BACK + 1], well);
+        let look = cut(beginning_with(vec![other("beside")]), vec![undone]);
+        assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Crash), "ThawedByAnother".to_owned()));
+    }
+    let mut revoked = other("beside");
+    children::revoke(&mut revoked, 7);
+    // Undone before the freeze began.
+    let mut done = other("done");
+    children::undo(&mut done, [0, 0], true);
+    let mut waiting = other("beside");
+    waiting.status = None;
+    for (present, at_the_cut) in [(waiting, revoked), (done.clone(), done)] {
+        let look = cut(beginning_with(vec![present]), vec![at_the_cut]);
+        assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
+    }
+}
+
+#[test]
+fn handler_dated_before_the_freeze_makes_a_crash() {
+    let mut handler = other("beside");
+    handler.spec.undo = None;
+    children::claim(&mut handler, ME, STEPPED_BACK);
+    children::end(&mut handler, STEPPED_BACK + 1, &[]);
+    for (is_recorded, outcome) in [(true, Consistency::Crash), (false, Consistency::Application)] {
+        let mut look = beginning_with(vec![]);
+        if is_recorded {
+            // When it was accepted, after the freeze began.
+            look.object = with_other(&look.object, &handler, vec!["main".to_owned()]).expect("it is recorded");
+        }
+        assert_eq!(cut(look, vec![handler.clone()]).status().consistency, Some(outcome));
+    }
 }
 
 #[test]

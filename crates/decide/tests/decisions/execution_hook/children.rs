@@ -77,6 +77,15 @@ pub(crate) fn undo(child: &mut PodNotification, [from, to]: [i64; 2], well: bool
     say(child, condition::UNDONE, truth, reason, if well { "" } else { "it sticks" });
 }
 
+/// It was never claimed: refused, revoked, or too late.
+pub(crate) fn revoke(child: &mut PodNotification, now: i64) {
+    let status = child.status.get_or_insert_default();
+    (status.state, status.complete_time) = (State::Failed, Some(MicroTime(at(now))));
+    status.claim = None;
+    status.error = Some(error(ErrorType::Revoked, "revoked before anything was run", now));
+    say(child, condition::UNDONE, "True", "NothingToUndo", "nothing was run");
+}
+
 impl Look {
     pub(crate) fn claim(&mut self, child: usize, now: i64) {
         claim(&mut self.children[child], ME, now);
@@ -95,13 +104,8 @@ impl Look {
         end(&mut self.children[child], to, &[&first]);
     }
 
-    /// It was never claimed: refused, revoked, or too late.
     pub(crate) fn refuse(&mut self, child: usize, now: i64) {
-        let child = &mut self.children[child];
-        let status = child.status.get_or_insert_default();
-        (status.state, status.complete_time) = (State::Failed, Some(MicroTime(at(now))));
-        status.error = Some(error(ErrorType::Revoked, "revoked before anything was run", now));
-        say(child, condition::UNDONE, "True", "NothingToUndo", "nothing was run");
+        revoke(&mut self.children[child], now);
     }
 
     pub(crate) fn undo(&mut self, child: usize, time: [i64; 2], well: bool) {
