@@ -107,6 +107,7 @@ impl Service {
             parents: snapshots.channel(),
             refusals: Refusals::default(),
             deadlines: Deadlines::new(Clock::of_the_machine()),
+            begun: execution_hook::Begun::default(),
         };
         let of_snapshots = application_snapshot::Controller::new(application_snapshot::Surroundings {
             client: client.clone(),

@@ -129,6 +129,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        execution_hook::Begun,
         refusals::Refusals,
         test_world::{World, clock, world, world_losing_lease},
     };
@@ -160,6 +161,7 @@ mod tests {
             parents: mpsc::unbounded_channel().0,
             refusals: Refusals::default(),
             deadlines: Deadlines::new(Clock::of_the_machine()),
+            begun: Begun::default(),
         }
     }
 
@@ -185,6 +187,41 @@ mod tests {
         assert_eq!(reason().await, reason::FREEZING);
         seconds.store(61, Ordering::SeqCst);
         assert_eq!(reason().await, reason::EXPIRED);
+    }
+
+    /// A cleanup script that may abandon undos does this while another pod is not frozen yet.
+    #[tokio::test]
+    async fn child_removed_by_hand_while_others_freeze_leaves_the_thaw_unconfirmed() {
+        let world = world("nothing-is-refused").await;
+        let api = accepted(&world.client).await;
+        let container = |number: usize| json!({"podName": format!("db-{number}"), "podUID": format!("u{number}"), "containerName": "main"});
+        let two = json!({"status": {"containerExecutionHookStatuses": [container(0), container(1)]}});
+        api.patch_status("hook", &PatchParams::default(), &Patch::Merge(two)).await.unwrap();
+        let children: Api<PodNotification> = Api::namespaced(world.client.clone(), "default");
+        let controller = controller(world);
+        let look = async || controller.reconcile(Arc::new(api.get("hook").await.unwrap())).await.unwrap();
+        look().await;
+        let name = child_name(&api.get("hook").await.unwrap(), "u0");
+        let claim = json!({"holder": "me", "time": MicroTime(Timestamp::now())});
+        let claimed = Patch::Merge(json!({"status": {"claim": claim}}));
+        children.patch_status(&name, &PatchParams::default(), &claimed).await.unwrap();
+        look().await;
+        let let_go = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        children.patch(&name, &PatchParams::default(), &let_go).await.unwrap();
+        children.delete(&name, &Default::default()).await.unwrap();
+        let thaw = Patch::Merge(json!({"spec": {"thawRequested": true}}));
+        api.patch("hook", &PatchParams::default(), &thaw).await.unwrap();
+        look().await;
+        let other = child_name(&api.get("hook").await.unwrap(), "u1");
+        let undone = json!({"type": "Undone", "status": "True", "reason": "NothingToUndo", "message": "",
+            "lastTransitionTime": "2026-11-01T00:00:00Z"});
+        let revoked = Patch::Merge(json!({"status": {"state": "Failed", "conditions": [undone]}}));
+        children.patch_status(&other, &PatchParams::default(), &revoked).await.unwrap();
+        look().await;
+        let status = api.get("hook").await.unwrap().status.unwrap();
+        let thawed = status.conditions.iter().find(|one| one.type_ == condition::THAWED).unwrap();
+        assert_eq!((thawed.status.as_str(), thawed.reason.as_str()), ("Unknown", reason::THAW_UNCONFIRMED));
+        assert!(thawed.message.contains("`db-0`"), "{}", thawed.message);
     }
 
     #[tokio::test]

@@ -1,6 +1,7 @@
 //! ExecutionHook: one PodNotification for each pod that it selects, with the PostAction as its undo.
 
 mod act;
+mod begun;
 mod observe;
 
 use std::{sync::Arc, time::Duration};
@@ -19,6 +20,7 @@ use kube::{
 use snafu::Snafu;
 use tokio::sync::mpsc;
 
+pub use begun::Begun;
 pub use observe::{look_at, select};
 
 use crate::{application_snapshot, owner, refusals::Refusals, until, writes::WriteError};
@@ -38,6 +40,7 @@ pub struct Controller {
     /// The PodNotifications that the API server refused to create.
     pub refusals: Refusals,
     pub deadlines: Deadlines<ExecutionHook>,
+    pub begun: Begun,
 }
 
 #[derive(Debug, Snafu)]
@@ -94,9 +97,11 @@ impl Reconcile<ExecutionHook> for Controller {
         }
         let (surroundings, children) = observe::observe(self, &object).await?;
         let is_awaited = observe::is_awaited(self, &object).await?;
+        let begun = self.begun.note(&object, &children);
         let now = self.deadline_now(&object, &children, Timestamp::now());
         let (identity, refused) = (self.identity.as_str(), self.refusals.of(&object));
-        let observed = Observed { object: &object, identity, leadership, surroundings, children, refused, is_awaited };
+        let observed =
+            Observed { object: &object, identity, leadership, surroundings, children, refused, is_awaited, begun };
         let decision = decide(&observed, now);
         let look_again = act::act(self, &object, decision.effects).await?;
         self.reporter.report(&object, decision.reports);
@@ -108,6 +113,7 @@ impl Reconcile<ExecutionHook> for Controller {
 
     fn gone(&self, object: &ObjectRef<ExecutionHook>) {
         self.deadlines.forget(object);
+        self.begun.forget(object);
         for parent in application_snapshot::going_by(&self.snapshots, object) {
             self.tell(Some(parent));
         }

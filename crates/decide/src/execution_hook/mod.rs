@@ -12,6 +12,8 @@ mod progress;
 mod saying;
 mod targets;
 
+use std::collections::BTreeMap;
+
 use boathook_api::{
     ExecutionHook, PodNotification,
     execution_hook::{ExecutionHookStatus, RecordedHook},
@@ -44,6 +46,9 @@ pub struct Observed<'a> {
     pub refused: Option<String>,
     /// Only of a deleted hook: whether the ApplicationSnapshot that made it has not recorded yet that it is thawed.
     pub is_awaited: bool,
+    /// The pods whose PodNotification this process saw claimed, by UID, and when that was; until the status says how the
+    /// PreActions went.
+    pub begun: BTreeMap<String, Timestamp>,
 }
 
 /// Where a hook is to run, and what.

@@ -1,8 +1,10 @@
 //! An accepted hook: it freezes, stays frozen, and is taken back, as its PodNotifications say.
 
+use std::collections::BTreeMap;
+
 use boathook_api::{
     PodNotification,
-    execution_hook::{ExecutionHookStatus, RecordedHook},
+    execution_hook::{ExecutionHookActionStatus, ExecutionHookStatus, RecordedHook},
     words::{ABANDON_UNDO, ABANDONED_BY, UNDO_NOW, condition, reason},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -14,7 +16,7 @@ use super::{
     pinned_pods,
     saying::{is_last_word, is_news, next_status, reports},
 };
-use crate::{conditions, maker};
+use crate::{conditions, maker, moment::moment};
 
 /// How often a hook looks at a PodNotification that lost its owner reference, until it is undone.
 const LOOK_AT_ORPHANS: SignedDuration = SignedDuration::from_secs(1);
@@ -32,13 +34,14 @@ pub(super) struct Over {
     pub(super) message: String,
 }
 
-pub(super) fn decide(observed: &Observed<'_>, status: ExecutionHookStatus, now: Timestamp) -> Decision {
+pub(super) fn decide(observed: &Observed<'_>, mut status: ExecutionHookStatus, now: Timestamp) -> Decision {
     let object = observed.object;
     let Some(recorded) = status.recorded.clone() else {
         // It was refused: nothing was run.
         let effects = if has_finalizer(object) { vec![Effect::RemoveFinalizer] } else { vec![] };
         return Decision { effects, ..Decision::default() };
     };
+    record_begun(&mut status, &observed.begun);
     let all = &observed.children;
     let mut parts = find_parts(&status, |target| child::find(object, target, all));
     let expires = expiry(&recorded, &parts);
@@ -81,6 +84,18 @@ pub(super) fn decide(observed: &Observed<'_>, status: ExecutionHookStatus, now: 
         decision.effects.push(Effect::RemoveFinalizer);
     }
     decision
+}
+
+/// Says of the pods whose PreAction this process saw begin that it has: their PodNotifications may be gone by now.
+fn record_begun(status: &mut ExecutionHookStatus, begun: &BTreeMap<String, Timestamp>) {
+    let records = &mut status.container_execution_hook_statuses;
+    for record in records.iter_mut().filter(|record| record.pre_action_status.is_none()) {
+        let begun = begun.get(&record.pod_uid).map(|claimed| ExecutionHookActionStatus {
+            action_timestamp: Some(moment(*claimed)),
+            ..ExecutionHookActionStatus::default()
+        });
+        record.pre_action_status = begun;
+    }
 }
 
 /// The pods that the hook pinned, each with its PodNotification as `find` finds it.

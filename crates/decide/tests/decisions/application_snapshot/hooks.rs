@@ -1,5 +1,7 @@
 //! The hooks of a snapshot, as their own controller and executors carry them out.
 
+use std::collections::BTreeMap;
+
 use boathook_api::ExecutionHook;
 use boathook_decide::{Leadership, application_snapshot::awaits_end_of, execution_hook::Pod};
 use kube::ResourceExt;
@@ -45,6 +47,7 @@ impl Look {
             children,
             refused: None,
             is_awaited,
+            begun: BTreeMap::new(),
             now: self.now,
         };
         let look = look.done();

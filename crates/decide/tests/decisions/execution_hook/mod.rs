@@ -6,6 +6,8 @@ mod freezing;
 mod targets;
 mod thawing;
 
+use std::collections::BTreeMap;
+
 use boathook_api::{
     Declarations, ExecutionHook, ExecutionHookTemplate, PodNotification,
     execution_hook::ExecutionHookStatus,
@@ -32,6 +34,8 @@ pub(crate) struct Look {
     pub(crate) children: Vec<PodNotification>,
     pub(crate) refused: Option<String>,
     pub(crate) is_awaited: bool,
+    /// Where this process saw the PreAction begin: UID of the pod, and when.
+    pub(crate) begun: BTreeMap<String, Timestamp>,
     /// Seconds since the hook was created.
     pub(crate) now: i64,
 }
@@ -76,6 +80,7 @@ impl Look {
             children: vec![],
             refused: None,
             is_awaited: false,
+            begun: BTreeMap::new(),
             now: 1,
         }
     }
@@ -126,8 +131,9 @@ impl Look {
         });
         let (children, refused) = (self.children.clone(), self.refused.clone());
         let (object, leadership) = (&self.object, self.leadership);
-        let is_awaited = self.is_awaited;
-        let observed = Observed { object, identity: ME, leadership, surroundings, children, refused, is_awaited };
+        let (is_awaited, begun) = (self.is_awaited, self.begun.clone());
+        let observed =
+            Observed { object, identity: ME, leadership, surroundings, children, refused, is_awaited, begun };
         decide(&observed, at(self.now))
     }
 

@@ -286,6 +286,29 @@ fn notification_of_another_action_is_not_taken_back() {
     assert_eq!(deeds(&look.decide()), ["thaw", "write"]);
 }
 
+/// No status has recorded that its PreAction began: the other pod is not frozen yet.
+#[test]
+fn notification_that_vanished_while_others_freeze_leaves_the_thaw_unconfirmed() {
+    for (is_begun, is_deleted) in [(true, true), (true, false), (false, true)] {
+        let mut look = Look::at_freezing();
+        look.claim(1, 2);
+        look.children.remove(0);
+        if is_begun {
+            look.begun = [("uid-0".to_owned(), at(2)), ("uid-1".to_owned(), at(2))].into();
+        }
+        let look = if is_deleted { look.deleted() } else { look };
+        assert_eq!(deeds(&look.decide()), ["thaw", "write"], "and it is not made again");
+        let mut look = look.done();
+        // By the status from here on.
+        look.begun.clear();
+        look.succeed(0, [2, 5]);
+        look.undo(0, [5, 6], true);
+        let reported = look.decide().reports;
+        let reported = reported.iter().map(|report| report.reason.as_str()).next();
+        assert_eq!(reported, Some(if is_begun { "ThawUnconfirmed" } else { "Thawed" }));
+    }
+}
+
 #[test]
 fn vanished_notification_leaves_the_thaw_unconfirmed() {
     for mut look in [Look::at_frozen(), Look::at_frozen().deleted(), Look::at_thawing()] {

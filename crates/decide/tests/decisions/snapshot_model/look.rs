@@ -102,6 +102,7 @@ impl World {
             children,
             refused: None,
             is_awaited: self.is_awaited(hook),
+            begun: BTreeMap::new(),
         };
         let decision = execution_hook::decide(&observed, self.clock(who));
         let effects = decision.effects.into_iter().map(Effect::Hook).collect();
