@@ -61,7 +61,7 @@ pub fn with_other(
 ) -> Option<ApplicationSnapshot> {
     let mut next = snapshot.clone();
     let status = next.status.as_mut()?;
-    (!is_own(status, other) && record(status, other, containers)).then_some(next)
+    (!is_own(snapshot, status, other) && record(status, other, containers)).then_some(next)
 }
 
 /// Records those of them that may still thaw something.
@@ -155,17 +155,34 @@ fn too_many() -> Trouble {
     trouble(reason::THAWED_BY_ANOTHER, message)
 }
 
-/// By its owner reference, which every user can write, and by its name, which tells that the owner makes it. That the
-/// owner exists is looked up before it is accepted.
-fn is_own(status: &ApplicationSnapshotStatus, other: &PodNotification) -> bool {
+/// By its owner reference, which every user can write, by its name, which tells that the owner makes it, and by its pod.
+/// That the owner exists is looked up before it is accepted.
+fn is_own(snapshot: &ApplicationSnapshot, status: &ApplicationSnapshotStatus, other: &PodNotification) -> bool {
     let kind = ExecutionHook::kind(&());
     let owners = other.owner_references();
     let hooks = owners.iter().filter(|owner| owner.controller == Some(true) && owner.kind == kind);
     let pod_uid = other.spec.pod_uid.as_deref().unwrap_or_default();
     hooks.into_iter().any(|hook| {
-        status.execution_hook_names.contains(&hook.name)
+        let place = status.hooks.iter().position(|record| record.name == hook.name);
+        place.is_some_and(|place| may_pin(snapshot, status, place, other))
             && other.metadata.name == Some(naming::derived(&hook.name, &[&hook.uid, pod_uid]))
     })
+}
+
+/// Whether a hook of the snapshot runs in the pod of a PodNotification; before its pods are recorded, whether it may.
+fn may_pin(
+    snapshot: &ApplicationSnapshot,
+    status: &ApplicationSnapshotStatus,
+    place: usize,
+    other: &PodNotification,
+) -> bool {
+    let containers = &status.hooks[place].containers;
+    match selection(&made::hook(snapshot, status, place).spec) {
+        _ if !containers.is_empty() => containers.iter().any(|one| other.spec.pod_uid.as_ref() == Some(&one.pod_uid)),
+        Ok(Selection::Names(list)) => list.iter().any(|named| named.pod_name == other.spec.pod_name),
+        Ok(Selection::Labels(_)) => true,
+        Err(_) => false,
+    }
 }
 
 /// Whether its handler has not ended, or its undo is to come.

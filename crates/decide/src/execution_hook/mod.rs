@@ -194,11 +194,13 @@ pub fn has_run_since(notification: &PodNotification, since: Timestamp) -> bool {
     observed_children::has_run_since(notification, since)
 }
 
-/// Whether a PodNotification has the name and the owner of one that this hook makes. The name too, because every user who
-/// may create a PodNotification can write an owner reference.
+/// Whether a PodNotification has the name and the owner of one that this hook makes, and is for a pod that the hook pinned.
+/// The owner alone does not tell, because every user who may create a PodNotification can write an owner reference; nor does
+/// the name, which can be derived for every pod.
 pub fn is_child_of(hook: &ExecutionHook, notification: &PodNotification) -> bool {
+    let pins = |pod_uid: &String| hook.status.iter().flat_map(pinned_pods).any(|pod| pod.pod_uid == *pod_uid);
     let named = |pod_uid: &String| notification.metadata.name.as_ref() == Some(&child_name(hook, pod_uid));
-    notification.spec.pod_uid.as_ref().is_some_and(named)
+    notification.spec.pod_uid.as_ref().is_some_and(|pod_uid| named(pod_uid) && pins(pod_uid))
         && maker::is_made_for(notification, hook.metadata.uid.as_ref())
 }
 

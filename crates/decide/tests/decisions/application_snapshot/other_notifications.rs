@@ -7,6 +7,7 @@ use boathook_api::{
     application_snapshot::{Consistency, OtherNotification, Phase, SnapshotReference},
 };
 use boathook_decide::application_snapshot::{Present, is_undecided, may_freeze, with_other};
+use boathook_decide::execution_hook::child_name;
 use serde_json::json;
 
 use super::{Look, deeds};
@@ -178,6 +179,18 @@ fn notification_is_recorded_once_and_not_its_own() {
     let mut forged = other("forged");
     forged.metadata.owner_references.clone_from(&own.metadata.owner_references);
     assert!(recorded(&look.object, &forged).is_some());
+    // Nor is the name that the hook would give it, for a pod that the hook does not run in: each hook has pods of its own.
+    let mut forged = own.clone();
+    forged.spec.pod_uid = Some("uid-1".to_owned());
+    forged.metadata.name = Some(child_name(&look.hooks[0], "uid-1"));
+    assert!(recorded(&look.object, &forged).is_some());
+    // Before the pods of the hook are recorded.
+    let mut early = look.object.clone();
+    early.status.as_mut().expect("it is frozen").hooks[0].containers.clear();
+    assert!(recorded(&early, own).is_none());
+    forged.spec.pod_name = "db-1".to_owned();
+    let early = with_other(&early, &forged, vec![]);
+    assert!(early.is_some());
 }
 
 #[test]

@@ -7,7 +7,9 @@ use boathook_api::{
     pod_notification::Executor,
     words::condition,
 };
+use boathook_decide::execution_hook::child_name;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 
 use super::{Look, said, snapshot, user};
@@ -292,6 +294,26 @@ fn beside_handler(change: impl Fn(&mut PodNotification)) -> Look {
     change(&mut other);
     look.beside = vec![other];
     look
+}
+
+/// Every user who may create a PodNotification can write the owner reference, and derive the name.
+#[test]
+fn notification_named_for_a_hook_of_other_pods_is_not_its_own() {
+    let mut look = beside_handler(|_| ());
+    // Only the second hook runs in the pod of the handler.
+    let status = look.hooks[0].status.as_mut().expect("it is accepted");
+    status.container_execution_hook_statuses[0].pod_uid = "uid-1".to_owned();
+    look.containers.push(("uid-1".to_owned(), "main".to_owned(), "containerd://main".to_owned()));
+    let first = look.hooks[0].clone();
+    let named_for = |notification: &mut PodNotification, pod: &str| {
+        notification.metadata.owner_references = first.controller_owner_ref(&()).map(|owner| vec![owner]);
+        notification.metadata.name = Some(child_name(&first, pod));
+        notification.spec.pod_uid = Some(pod.to_owned());
+    };
+    let of_first = |child: &&mut PodNotification| child.name_any() == child_name(&first, "uid-0");
+    named_for(look.notifications.iter_mut().find(of_first).expect("it is frozen"), "uid-1");
+    named_for(&mut look.beside[0], "uid-0");
+    assert_crash(look, "ThawedByAnother");
 }
 
 fn action(command: &str) -> Action {
