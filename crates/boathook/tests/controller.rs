@@ -5,10 +5,14 @@ use std::{
     io::{BufRead, BufReader},
     net::TcpListener,
     process::{Command, Stdio},
+    sync::mpsc,
     thread,
+    time::Duration,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+
+const DEADLINE: Duration = Duration::from_secs(600);
 
 #[test]
 fn waiting_controller_ends_at_sigterm() {
@@ -24,12 +28,16 @@ fn waiting_controller_ends_at_sigterm() {
     fs::write(&kubeconfig, text).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_boathook"));
     command.args(["controller", "--kubeconfig"]).arg(&kubeconfig).stderr(Stdio::piped());
+    // A failed test leaves no process behind.
+    command.arg("--child-of").arg(std::process::id().to_string());
     let mut process = command.spawn().unwrap();
     let mut line = String::new();
     let mut errors = BufReader::new(process.stderr.take().unwrap());
     errors.read_line(&mut line).unwrap();
     assert!(line.starts_with("warning: waiting for the API server; error: "), "{line}");
     kill_process(Pid::from_child(&process), Signal::TERM).unwrap();
-    assert_eq!(process.wait().unwrap().code(), Some(0));
+    let (tell, ended) = mpsc::channel();
+    thread::spawn(move || tell.send(process.wait().unwrap().code()));
+    assert_eq!(ended.recv_timeout(DEADLINE), Ok(Some(0)));
     fs::remove_file(kubeconfig).unwrap();
 }
