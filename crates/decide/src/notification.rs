@@ -24,6 +24,8 @@ pub struct Observed<'a> {
     pub leadership: Leadership,
     /// The feature gate `ContainerNotifier`.
     pub enabled: bool,
+    /// The webhooks were asked whether its author may create PodNotifications.
+    pub author_checked: bool,
     /// The pods that the selector finds, or what is wrong with the selector.
     pub pods: Result<Vec<Pod>, String>,
     /// The PodNotifications that this object owns. They may be seen as they were a moment ago, but none that was made may
@@ -78,6 +80,11 @@ fn look(observed: &Observed<'_>, now: Timestamp) -> Decision {
         let message = "the feature gate ContainerNotifier is off: start the controller with \
                        --feature-gates ContainerNotifier=true";
         return refuse(object, status, reason::FEATURE_DISABLED, message, now);
+    }
+    if !observed.author_checked {
+        let message = "it was created before Boathook's webhooks were seen to answer, so its author was not checked for \
+                       the right to `create podnotifications`: delete it and create it again";
+        return refuse(object, status, reason::REFUSED, message, now);
     }
     let parallelism = object.spec.parallelism.unwrap_or_default();
     let (Ok(parallelism), Ok(pods)) = (usize::try_from(parallelism), &observed.pods) else {
@@ -134,6 +141,11 @@ fn notify(
     conditions::set(&mut status.conditions, complete, generation, now);
     decision.effects.push(Effect::WriteStatus(Box::new(status)));
     decision
+}
+
+/// Whether it notifies already: its author was checked before that.
+pub fn is_accepted(object: &Notification) -> bool {
+    object.status.as_ref().is_some_and(|status| conditions::is_true(&status.conditions, condition::ACCEPTED))
 }
 
 /// The result of a Notification that is complete: reason and message.

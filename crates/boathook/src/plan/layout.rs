@@ -115,8 +115,13 @@ impl Place<'_> {
         let missing_templates = self.missing_templates(&object).await?;
         let snapshots = snapshots(&claims).await?;
         // The caller adds a missing class to the reasons: the rest of the plan is worth showing.
-        let surroundings =
-            Surroundings { claims: claims.clone(), missing_templates, missing_class: None, before: None };
+        let surroundings = Surroundings {
+            claims: claims.clone(),
+            missing_templates,
+            missing_class: None,
+            before: None,
+            author_checked: true,
+        };
         let status = decided(&object, surroundings, snapshots, now);
         match &status.trouble {
             Some(trouble) if status.phase == Phase::Failed => {

@@ -3,7 +3,7 @@
 use boathook_api::{Notification, PodNotification, selector};
 use boathook_decide::{
     Leadership,
-    notification::{Observed, Pod},
+    notification::{Observed, Pod, is_accepted},
 };
 use boathook_runtime::{Classified, ErrorClass, in_time};
 use k8s_openapi::{api::core::v1, apimachinery::pkg::apis::meta::v1::Time};
@@ -11,6 +11,7 @@ use kube::{Api, ResourceExt, api::ListParams, core::Selector};
 use snafu::{ResultExt, Snafu};
 
 use super::Controller;
+use crate::author_check::was_checked;
 
 /// Pods are listed in pages of this size.
 const PAGE: u32 = 500;
@@ -19,12 +20,14 @@ const PAGE: u32 = 500;
 pub enum ObserveError {
     #[snafu(display("failed to list the pods of namespace `{namespace}`"))]
     Pods { namespace: String, source: kube::Error },
+    #[snafu(display("failed to look at the webhooks' configuration"))]
+    Webhooks { source: kube::Error },
 }
 
 impl Classified for ObserveError {
     fn class(&self) -> ErrorClass {
         match self {
-            Self::Pods { source, .. } => source.class(),
+            Self::Pods { source, .. } | Self::Webhooks { source } => source.class(),
         }
     }
 }
@@ -38,7 +41,10 @@ pub(super) async fn observe<'a>(
         Ok(selector) => Ok(pods(controller, object, &selector).await?),
         Err(wrong) => Err(wrong),
     };
-    Ok(Observed { object, leadership, enabled: controller.enabled, pods, children: children(controller, object) })
+    let author_checked =
+        is_accepted(object) || was_checked(&controller.client, &object.metadata).await.context(WebhooksSnafu)?;
+    let (enabled, children) = (controller.enabled, children(controller, object));
+    Ok(Observed { object, leadership, enabled, author_checked, pods, children })
 }
 
 async fn pods(controller: &Controller, object: &Notification, selector: &Selector) -> Result<Vec<Pod>, ObserveError> {

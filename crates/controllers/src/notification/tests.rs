@@ -2,10 +2,13 @@
 
 use boathook_decide::notification::Effect;
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
+use k8s_openapi::api::{
+    admissionregistration::v1::ValidatingWebhookConfiguration,
+    core::v1::{Pod, ServiceAccount},
+};
 use kube::{
     Api, ResourceExt,
-    api::{ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     runtime::{
         reflector::{self, ObjectRef},
         watcher,
@@ -15,7 +18,10 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::*;
-use crate::test_world::{World, world, world_losing_lease};
+use crate::{
+    test_world::{World, world, world_losing_lease},
+    webhooks::test_asks::webhooks_answered,
+};
 
 const DEADLINE: Duration = Duration::from_secs(600);
 
@@ -33,7 +39,12 @@ async fn create_pod(client: &Client, name: &str) {
 }
 
 /// The Notification `reload` of the pods `web-0` and `web-1`, whose watch tells nothing.
-async fn two_pods(World { client, lease, reporter }: World) -> (Controller, Api<Notification>) {
+async fn two_pods(world: World) -> (Controller, Api<Notification>) {
+    webhooks_answered(&world.client).await;
+    two_pods_without_webhooks(world).await
+}
+
+async fn two_pods_without_webhooks(World { client, lease, reporter }: World) -> (Controller, Api<Notification>) {
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
     accounts.create(&PostParams::default(), &read(json!({"metadata": {"name": "default"}}))).await.unwrap();
     for name in ["web-0", "web-1"] {
@@ -63,6 +74,27 @@ async fn each_pod_is_notified_once() {
     let mut pods: Vec<_> = children(&controller).await.into_iter().map(|child| child.spec.pod_name).collect();
     pods.sort();
     assert_eq!(pods, ["web-0", "web-1"]);
+}
+
+#[tokio::test]
+async fn notification_of_an_unchecked_author_notifies_no_pod() {
+    let (controller, api) = two_pods_without_webhooks(world("nothing-is-refused").await).await;
+    controller.reconcile(Arc::new(api.get("reload").await.unwrap())).await.unwrap();
+    assert!(children(&controller).await.is_empty());
+    let refused = api.get("reload").await.unwrap().status.unwrap();
+    let accepted = refused.conditions.iter().find(|one| one.type_ == "Accepted").unwrap();
+    assert_eq!((accepted.status.as_str(), accepted.reason.as_str()), ("False", "Refused"));
+}
+
+#[tokio::test]
+async fn accepted_notification_goes_on_without_its_webhooks() {
+    let (controller, api) = two_pods(world("nothing-is-refused").await).await;
+    controller.reconcile(Arc::new(api.get("reload").await.unwrap())).await.unwrap();
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(controller.client.clone());
+    configurations.delete("boathook", &DeleteParams::default()).await.unwrap();
+    create_pod(&controller.client, "web-2").await;
+    controller.reconcile(Arc::new(api.get("reload").await.unwrap())).await.unwrap();
+    assert_eq!(children(&controller).await.len(), 3);
 }
 
 #[tokio::test]

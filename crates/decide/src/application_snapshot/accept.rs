@@ -159,6 +159,11 @@ fn refusal(observed: &Observed<'_>, surroundings: &Surroundings) -> Option<Troub
     if let Err(wrong) = object.spec.validate() {
         return Some(trouble(reason::INVALID, wrong));
     }
+    if !object.spec.execution_hook_infos.is_empty() && !surroundings.author_checked {
+        let message = "it was created before Boathook's webhooks were seen to answer, so its author was not checked for \
+                       the right to `create executionhooks`: delete it and create it again";
+        return Some(trouble(reason::REFUSED, message));
+    }
     if surroundings.claims.is_empty() {
         let message = match &source.persistent_volume_claim_name {
             Some(name) => format!("there is no claim `{name}` in this namespace"),

@@ -361,6 +361,7 @@ fn known(reason: &str) -> &'static str {
         reason::TEMPLATE_NOT_FOUND,
         reason::SNAPSHOT_CLASS_NOT_FOUND,
         reason::INVALID,
+        reason::REFUSED,
         reason::HOOK_FAILED,
         // What made a crash of the one whose freeze it shares.
         reason::CONTAINER_RESTARTED,

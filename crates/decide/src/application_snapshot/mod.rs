@@ -71,6 +71,8 @@ pub struct Surroundings {
     pub missing_class: Option<String>,
     /// Another snapshot that is under way, or came first, and shares a claim with this one.
     pub before: Option<String>,
+    /// The webhooks were asked whether its author may create hooks.
+    pub author_checked: bool,
 }
 
 /// A claim, and who uses it.

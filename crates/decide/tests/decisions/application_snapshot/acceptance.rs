@@ -76,6 +76,18 @@ fn what_cannot_be_done_is_refused_before_anything_is_frozen() {
 }
 
 #[test]
+fn hooks_of_an_unchecked_author_are_refused() {
+    let mut look = Look::with(json!({}));
+    look.author_checked = false;
+    let text = "it was created before Boathook's webhooks were seen to answer, so its author was not checked for the right \
+                to `create executionhooks`: delete it and create it again";
+    assert_refused(look, "Refused", text);
+    let mut plain = Look::with(json!({"executionHookInfos": []}));
+    plain.author_checked = false;
+    assert_eq!(deeds(&plain.decide()), ["hold", "write Cutting", "cut snap"]);
+}
+
+#[test]
 fn what_is_refused_and_held_is_let_go() {
     let mut look = Look::with(json!({}));
     look.object.finalizers_mut().push("boathook.dev/thaw".to_owned());

@@ -41,6 +41,7 @@ struct Look {
     claims: Vec<Claim>,
     missing_templates: Vec<String>,
     missing_class: Option<String>,
+    author_checked: bool,
     before: Option<String>,
     snapshots: Vec<SeenSnapshot>,
     refused: Option<String>,
@@ -103,6 +104,7 @@ impl Look {
             claims: vec![claim("data")],
             missing_templates: vec![],
             missing_class: None,
+            author_checked: true,
             before: None,
             snapshots: vec![],
             refused: None,
@@ -181,6 +183,7 @@ impl Look {
             claims: self.claims.clone(),
             missing_templates: self.missing_templates.clone(),
             missing_class: self.missing_class.clone(),
+            author_checked: self.author_checked,
             before: self.before.clone(),
         });
         // Whether it is the one that is meant, is for the decision to say.

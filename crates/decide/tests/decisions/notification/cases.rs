@@ -15,7 +15,7 @@ use super::{at, ended, notification, pod, undeclared};
 
 fn look(object: &Notification, pods: Vec<Pod>, children: Vec<PodNotification>) -> Decision {
     let leadership = Leadership::Leader;
-    decide(&Observed { object, leadership, enabled: true, pods: Ok(pods), children }, at(5))
+    decide(&Observed { object, leadership, enabled: true, author_checked: true, pods: Ok(pods), children }, at(5))
 }
 
 fn children(decision: &Decision) -> Vec<PodNotification> {
@@ -158,10 +158,14 @@ fn what_cannot_be_carried_out_fails_at_once_by_its_condition() {
     let negative = notification(PodSelectionPolicy::PreExistingPods, Some(-1));
     let object = notification(PodSelectionPolicy::AllPods, None);
     let (leadership, children) = (Leadership::Leader, vec![]);
-    let selector = Observed { object: &object, leadership, enabled: true, pods: Err("no".to_owned()), children };
+    let (pods, author_checked) = (Err("no".to_owned()), true);
+    let selector = Observed { object: &object, leadership, enabled: true, author_checked, pods, children };
     let gate = Observed { enabled: false, pods: Ok(vec![pod(1, -1)]), ..selector.clone() };
     let parallelism = Observed { object: &negative, pods: Ok(vec![pod(1, -1)]), ..selector.clone() };
-    for (observed, why) in [(selector, "Invalid"), (gate, "FeatureDisabled"), (parallelism, "Invalid")] {
+    let author = Observed { author_checked: false, pods: Ok(vec![pod(1, -1)]), ..selector.clone() };
+    for (observed, why) in
+        [(selector, "Invalid"), (gate, "FeatureDisabled"), (parallelism, "Invalid"), (author, "Refused")]
+    {
         let decision = decide(&observed, at(5));
         assert_eq!(told(&decision).len(), 0);
         let written = status(&decision).unwrap();
@@ -175,7 +179,7 @@ fn what_cannot_be_carried_out_fails_at_once_by_its_condition() {
 fn nobody_but_the_leader_tells_and_nobody_when_it_is_being_deleted() {
     let mut object = notification(PodSelectionPolicy::AllPods, None);
     let (leadership, pods, children) = (Leadership::ThawOnly, Ok(vec![pod(1, -1)]), vec![]);
-    let observed = Observed { object: &object, leadership, enabled: true, pods, children };
+    let observed = Observed { object: &object, leadership, enabled: true, author_checked: true, pods, children };
     assert_eq!(decide(&observed, at(5)), Decision::default());
     object.metadata.deletion_timestamp = object.metadata.creation_timestamp.clone();
     assert_eq!(look(&object, vec![pod(1, -1)], vec![]), Decision::default());

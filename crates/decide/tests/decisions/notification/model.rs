@@ -114,7 +114,8 @@ impl World {
         (controller.version, controller.term) = (self.versions.len() - 1, self.term);
         let leadership = if leads { Leadership::Leader } else { Leadership::ThawOnly };
         let object = &self.versions[controller.version];
-        let observed = Observed { object, leadership, enabled: true, pods: Ok(self.pods.clone()), children };
+        let observed =
+            Observed { object, leadership, enabled: true, author_checked: true, pods: Ok(self.pods.clone()), children };
         controller.effects = decide(&observed, at(10)).effects.into();
     }
 

@@ -69,6 +69,7 @@ impl World {
             missing_templates: vec![],
             missing_class: None,
             before: others.first().and_then(|other| other.metadata.name.clone()),
+            author_checked: true,
         });
         let identity = self.processes[who as usize].identity(who);
         let observed = Observed {
