@@ -33,6 +33,10 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// How often it is looked at in any case.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
+/// How often the leader replaces the token. A user whose request the API server could not bring to a webhook was told the
+/// webhook's URL, and so the token.
+const REPLACE_TOKEN_EVERY: Duration = Duration::from_secs(60);
+
 /// How often the webhooks are tried until they answer.
 const PROBE_EVERY: Duration = Duration::from_millis(200);
 
@@ -115,6 +119,8 @@ pub(super) struct Keeper {
     probe: Probe,
     progress: Arc<watch::Sender<Progress>>,
     tokens: Arc<Tokens>,
+    /// How often it does so while it leads.
+    pub(super) replace_token_every: Duration,
 }
 
 /// What came of a look at the configuration.
@@ -140,7 +146,8 @@ impl Keeper {
         progress: Arc<watch::Sender<Progress>>,
         tokens: Arc<Tokens>,
     ) -> Self {
-        Self { client, wanted, authority, certificates, probe, progress, tokens }
+        let replace_token_every = REPLACE_TOKEN_EVERY;
+        Self { client, wanted, authority, certificates, probe, progress, tokens, replace_token_every }
     }
 
     pub(super) async fn run(self, lease: Lease, watches: &Watches) {
@@ -151,6 +158,7 @@ impl Keeper {
         let mut changes = pin!(changes);
         let mut leadership = lease.changes();
         let mut issued = Timestamp::now();
+        let mut token_since = Instant::now();
         let (mut troubles, mut led) = (0, false);
         loop {
             // By the clock that certificates are judged by: it may have jumped, or the machine slept.
@@ -159,8 +167,9 @@ impl Keeper {
                 self.renew();
             }
             let leads = lease.leads();
-            if led && !leads {
-                // A token is not used again: an API server tells users the URL of a webhook that it cannot reach.
+            // After its leadership too: a token that was written is not used again.
+            if led && !leads || leads && token_since.elapsed() >= self.replace_token_every {
+                token_since = Instant::now();
                 self.replace_token();
             }
             led = leads;
@@ -187,6 +196,8 @@ impl Keeper {
                 tokio::time::sleep(pause).await;
                 continue;
             }
+            let pause =
+                if leads { pause.min(self.replace_token_every.saturating_sub(token_since.elapsed())) } else { pause };
             tokio::select! {
                 _ = changes.next() => {}
                 Ok(()) = leadership.changed() => {}

@@ -111,6 +111,15 @@ struct Replica {
 }
 
 async fn replica(client: &Client, identity: &str, tasks: &mut JoinSet<()>) -> Replica {
+    replica_with(client, identity, |_| (), tasks).await
+}
+
+async fn replica_with(
+    client: &Client,
+    identity: &str,
+    change: impl FnOnce(&mut Webhooks),
+    tasks: &mut JoinSet<()>,
+) -> Replica {
     let options = Options {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
         reach: None,
@@ -119,7 +128,8 @@ async fn replica(client: &Client, identity: &str, tasks: &mut JoinSet<()>) -> Re
         watches: Watches::default(),
     };
     let reviews = Reviews::default().on("/actions", review);
-    let webhooks = Webhooks::bind(client.clone(), options, reviews, Arc::default(), wanted).await.unwrap();
+    let mut webhooks = Webhooks::bind(client.clone(), options, reviews, Arc::default(), wanted).await.unwrap();
+    change(&mut webhooks);
     let (candidate, lease) =
         lease::candidate(client.clone(), lease::Options::new("default", identity), Clock::of_the_machine());
     let give_way = Arc::<Notify>::default();
@@ -157,6 +167,24 @@ async fn a_ready_webhook_is_asked_and_its_words_reach_the_person() {
     drop(silent);
     let probes = Api::<PodNotification>::namespaced(client, "default").list(&Default::default()).await.unwrap();
     assert_eq!(probes.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), ["fine", "fine-too"]);
+}
+
+#[tokio::test]
+async fn leader_replaces_the_token_again_and_again() {
+    let (client, mut tasks) = (client_with_kinds().await, JoinSet::new());
+    let often = Duration::from_millis(100);
+    replica_with(&client, "a", |webhooks| webhooks.keeper.replace_token_every = often, &mut tasks).await;
+    let api = Api::<ValidatingWebhookConfiguration>::all(client.clone());
+    for name in ["fine", "fine-too"] {
+        let url = stored(&client).await.url;
+        let is_replaced = move |found: Option<&ValidatingWebhookConfiguration>| {
+            let webhooks = found.and_then(|found| found.webhooks.as_ref());
+            webhooks.is_some_and(|webhooks| webhooks[0].client_config.url != url)
+        };
+        let replaced = kube::runtime::wait::await_condition(api.clone(), "boathook", is_replaced);
+        tokio::time::timeout(DEADLINE, replaced).await.expect("the token is not replaced").unwrap();
+        create(&client, name).await.unwrap();
+    }
 }
 
 /// How the cluster asks the webhook.
