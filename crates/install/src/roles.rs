@@ -1,8 +1,7 @@
 //! Who may do what, listed by hand: what is granted here is what is used, no more.
 //!
 //! Only Boathook and its agents should be granted `podnotifications/status`: the recorded undo is what runs, and admission
-//! lets every user through who may write it where an agent carries it out. (A user who writes hooks into
-//! `deploymentlifecycles/status` is asked for the right to `create pods`, as for a spec.)
+//! lets every user through who may write it where an agent carries it out.
 
 use boathook_api::words::{self, GROUP};
 use k8s_openapi::api::{

@@ -47,7 +47,7 @@ pub(crate) fn suite() -> Scenarios {
         admission::a_hook_whose_pod_is_refused_says_why_and_goes_on_when_it_is_not,
         admission::a_hook_whose_pod_is_refused_until_its_time_is_over_aborts waits 20,
         access::who_may_not_create_pods_writes_no_lifecycle,
-        access::who_may_not_create_pods_writes_no_hooks_into_a_record,
+        access::only_boathook_writes_the_record_of_a_rollout,
     ];
     let variants = shared![
         superseding::a_new_template_during_pre_begins_with_its_own_pre,

@@ -184,37 +184,4 @@ mod tests {
     fn unanswered(path: &str) -> WebhookClientConfig {
         WebhookClientConfig { url: Some(format!("https://127.0.0.1:1{path}")), ..WebhookClientConfig::default() }
     }
-
-    /// The webhooks are asked and nobody answers: so what they are asked about is refused.
-    async fn lifecycle_status_is_refused(own: &str, status: Value) -> bool {
-        let client = client_with_kinds().await;
-        let lifecycles: Api<DeploymentLifecycle> = Api::namespaced(client.clone(), "default");
-        let hook = json!({"execNewPod": {"containerName": "web"}});
-        let spec = serde_json::from_value(json!({"pre": hook})).unwrap();
-        lifecycles.create(&PostParams::default(), &DeploymentLifecycle::new("web", spec)).await.unwrap();
-        let configuration = boathook_install::webhooks::validating(own, unanswered);
-        Api::all(client).create(&PostParams::default(), &configuration).await.unwrap();
-        let patch = Patch::Merge(json!({"status": status}));
-        match lifecycles.patch_status("web", &PatchParams::default(), &patch).await {
-            Ok(_) => false,
-            Err(error) => {
-                assert!(error.to_string().contains("lifecycle-records.boathook.dev"), "{error}");
-                true
-            }
-        }
-    }
-
-    #[tokio::test]
-    async fn who_writes_hooks_into_a_record_is_asked_for_the_same_rights_but_boathook_is_not() {
-        let hooks = json!({"pre": {"execNewPod": {"containerName": "web", "command": ["steal"]}}});
-        let rollout =
-            json!({"target": "a", "phase": "Pre", "startTime": "2026-11-01T00:00:00.000000Z", "hooks": hooks});
-        let with_hooks = json!({"rollout": rollout});
-        assert!(lifecycle_status_is_refused("boathook", with_hooks.clone()).await);
-        assert!(!lifecycle_status_is_refused("admin", with_hooks).await, "it is Boathook itself");
-        assert!(!lifecycle_status_is_refused("boathook", json!({"deploymentUID": "1"})).await, "not about hooks");
-        assert!(lifecycle_status_is_refused("boathook", json!({"checkedGeneration": 1})).await, "who wrote them");
-        let record = json!({"metadata": {"name": "web"}, "spec": {}, "status": {"rollout": rollout}});
-        assert_eq!(rights(&ask_about("deploymentlifecycles", record)).unwrap(), [Right::RunPods]);
-    }
 }

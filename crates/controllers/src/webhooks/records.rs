@@ -1,5 +1,5 @@
-//! The statuses of Boathook's kinds are the controller's to write: a hook runs what its status has recorded, an undo
-//! likewise, and a snapshot's status says how consistent it is. The API server asks only about other users, and not about
+//! The statuses of Boathook's kinds are the controller's to write: a hook runs what its status has recorded, an undo and a
+//! rollout likewise, and a snapshot's status says how consistent it is. The API server asks only about other users, and not about
 //! what an agent carries out: the conditions in `install` exclude those.
 
 use boathook_runtime::webhook::{Ask, refuse};
@@ -13,7 +13,7 @@ pub(super) fn review(ask: &Ask) -> AdmissionResponse {
 
 #[cfg(test)]
 mod tests {
-    use boathook_api::{ApplicationSnapshot, ExecutionHook, PodNotification};
+    use boathook_api::{ApplicationSnapshot, DeploymentLifecycle, ExecutionHook, PodNotification};
     use k8s_openapi::{
         NamespaceResourceScope,
         api::admissionregistration::v1::{ValidatingWebhookConfiguration, WebhookClientConfig},
@@ -44,11 +44,13 @@ mod tests {
     }
 
     /// Whether the API server asks about the statuses that the user `admin` writes.
-    async fn is_asked(own: &str) -> [bool; 4] {
+    async fn is_asked(own: &str) -> [bool; 6] {
         let client = client_with_kinds().await;
         let hooks: Api<ExecutionHook> = create(&client, json!({"executionHookTemplateName": "quiet"})).await;
         let source = json!({"source": {"persistentVolumeClaimName": "data"}});
         let snapshots: Api<ApplicationSnapshot> = create(&client, source).await;
+        let runs = json!({"pre": {"execNewPod": {"containerName": "web"}}});
+        let lifecycles: Api<DeploymentLifecycle> = create(&client, runs).await;
         let notifies = json!({"podName": "db-0", "notifier": "freeze"});
         let notifications: Api<PodNotification> = create(&client, notifies).await;
         // No server listens there.
@@ -69,9 +71,14 @@ mod tests {
         without_webhook.create(&PostParams::default(), &configuration).await.unwrap();
         let recorded = Patch::Merge(json!({"status": {"postActionSucceed": true}}));
         let verdict = Patch::Merge(json!({"status": {"consistency": "Application"}}));
+        let rollout = json!({"target": "a", "phase": "Rolling", "startTime": "2026-11-01T00:00:00.000000Z"});
+        let rolling = Patch::Merge(json!({"status": {"rollout": rollout}}));
+        let deployment = Patch::Merge(json!({"status": {"deploymentUID": "1"}}));
         [
             hooks.patch_status("a", &params, &recorded).await.map(drop),
             snapshots.patch_status("a", &params, &verdict).await.map(drop),
+            lifecycles.patch_status("a", &params, &rolling).await.map(drop),
+            lifecycles.patch_status("a", &params, &deployment).await.map(drop),
             accepted,
             notifications.patch_status("a", &params, &by("api")).await.map(drop),
         ]
@@ -82,10 +89,10 @@ mod tests {
     async fn only_boathook_writes_records_without_being_asked() {
         assert_eq!(
             is_asked("boathook").await,
-            [true, true, true, false],
+            [true, true, true, true, true, false],
             "another user, and what an agent carries out"
         );
-        assert_eq!(is_asked("admin").await, [false; 4], "Boathook itself");
+        assert_eq!(is_asked("admin").await, [false; 6], "Boathook itself");
     }
 
     #[test]

@@ -142,19 +142,21 @@ pub fn validating(own: &str, reach: impl Fn(&str) -> WebhookClientConfig) -> Val
             condition("changes-a-hook", "request.operation == 'CREATE' || object.spec != oldObject.spec"),
             WithoutAnswer::Refuse,
         ),
-        // What a rollout runs is what its status has recorded, so to write that is to write hooks.
-        webhook(
-            "lifecycle-records",
-            AUTHORS,
-            rule(&["UPDATE"], GROUP, &["deploymentlifecycles/status"]),
-            condition("changes-a-recorded-hook", &changes_a_recorded_hook(own)),
-            WithoutAnswer::Refuse,
-        ),
-        // A hook runs what its status has recorded, and a snapshot's status says how consistent it is.
+        // A hook and a rollout run what their statuses have recorded, the phase of a rollout confirms the gate's marks, and a
+        // snapshot's status says how consistent it is.
         webhook(
             "records",
             RECORDS,
-            rule(&["UPDATE"], GROUP, &["applicationsnapshots/status", "executionhooks/status", "notifications/status"]),
+            rule(
+                &["UPDATE"],
+                GROUP,
+                &[
+                    "applicationsnapshots/status",
+                    "deploymentlifecycles/status",
+                    "executionhooks/status",
+                    "notifications/status",
+                ],
+            ),
             condition("not-by-us", &format!("request.userInfo.username != {}", gate::quoted(own))),
             WithoutAnswer::Refuse,
         ),
@@ -295,17 +297,6 @@ fn changes_a_declaration() -> String {
         )
     };
     format!("{} || {}", lacks("object", "oldObject"), lacks("oldObject", "object"))
-}
-
-/// Whether a user other than Boathook writes the record of a rollout (its hooks run, and its phase confirms the gate's
-/// marks), or that an author was checked. Boathook writes there for an author who was checked.
-fn changes_a_recorded_hook(own: &str) -> String {
-    let differs = |field: &str, else_: &str| {
-        let of = |object: &str| format!("{object}.?status.?{field}.orValue({else_})");
-        format!("{} != {}", of("object"), of("oldObject"))
-    };
-    let (rollout, checked) = (differs("rollout", "{}"), differs("checkedGeneration", "0"));
-    format!("request.userInfo.username != {} && ({rollout} || {checked})", gate::quoted(own))
 }
 
 /// Whether a user other than Boathook writes the status of a PodNotification that no agent carries out. Agents have
