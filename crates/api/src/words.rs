@@ -225,7 +225,7 @@ pub mod reason {
     /// `Thawed`: every PostAction succeeded.
     pub const THAWED: &str = "Thawed";
     /// `Thawed`: a PostAction failed; it is tried again until it succeeds.
-    pub const POST_ACTION_FAILED: &str = "PostActionFailed";
+    pub const THAW_FAILED: &str = "ThawFailed";
     /// An ApplicationSnapshot waits for another one of the same claim.
     pub const WAITING: &str = "Waiting";
     /// Nothing is frozen: no pod uses the claims.

@@ -151,8 +151,8 @@ mod tests {
         }
         let refused = [("Frozen", "False", "NoTarget"), ("Thawed", "True", "NothingToUndo")];
         assert_eq!(of(json!(false), json!(true), &refused), ("False", "NoTarget".to_owned()));
-        let still_frozen = [requested, ("Thawed", "False", "PostActionFailed")];
-        assert_eq!(of(json!(true), json!(false), &still_frozen), ("False", "PostActionFailed".to_owned()));
+        let still_frozen = [requested, ("Thawed", "False", "ThawFailed")];
+        assert_eq!(of(json!(true), json!(false), &still_frozen), ("False", "ThawFailed".to_owned()));
     }
 
     #[test]
@@ -173,8 +173,8 @@ mod tests {
         assert_eq!(of(hooks(), complete("Application", thawed)).0, "True");
         assert_eq!(of(hooks(), complete("Crash", thawed)), ("False", "PodNotFrozen".to_owned()));
         assert_eq!(of(json!([]), complete("Crash", thawed)).0, "True");
-        let owed = ("Thawed", "False", "PostActionFailed");
-        assert_eq!(of(hooks(), complete("Application", owed)), ("False", "PostActionFailed".to_owned()));
+        let owed = ("Thawed", "False", "ThawFailed");
+        assert_eq!(of(hooks(), complete("Application", owed)), ("False", "ThawFailed".to_owned()));
         let failed = json!({"phase": "Failed", "conditions": conditions(&[("Failed", "True", "HookFailed"), thawed])});
         assert_eq!(of(hooks(), failed), ("False", "HookFailed".to_owned()));
     }

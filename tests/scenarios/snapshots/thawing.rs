@@ -35,12 +35,12 @@ pub(crate) async fn a_post_action_that_fails_is_tried_until_it_succeeds(ctx: Ctx
     ctx.run_pod(recorder(&ctx, "box").build()).await?;
     ctx.freeze("db", stuck()).await?;
     ctx.request_thaw("db").await?;
-    let failed = ctx.hook_says("db", condition::THAWED, reason::POST_ACTION_FAILED).await?;
+    let failed = ctx.hook_says("db", condition::THAWED, reason::THAW_FAILED).await?;
     assert_eq!(status(&failed).post_action_succeed, Some(false));
     ensure!(failed.finalizers().contains(&THAW_FINALIZER.to_owned()), "nothing holds what is owed: {failed:?}");
     let message = conditions::message(&status(&failed).conditions, condition::THAWED);
     ensure!(message.contains("boathook thaw db"), "it does not say what to do: {message}");
-    ctx.event_of::<ExecutionHook>("db", reason::POST_ACTION_FAILED).await?;
+    ctx.event_of::<ExecutionHook>("db", reason::THAW_FAILED).await?;
     ctx.shell("box", "touch log/loose").await?;
     let thawed = ctx.thawed("db").await?;
     assert_eq!(status(&thawed).pre_action_succeed, Some(true));
@@ -80,7 +80,7 @@ pub(crate) async fn a_thaw_that_never_succeeds_can_be_given_up(ctx: Ctx, _: Exec
     ctx.run_pod(recorder(&ctx, "box").build()).await?;
     ctx.freeze("db", stuck()).await?;
     ctx.request_thaw("db").await?;
-    ctx.hook_says("db", condition::THAWED, reason::POST_ACTION_FAILED).await?;
+    ctx.hook_says("db", condition::THAWED, reason::THAW_FAILED).await?;
     ctx.give_up_thaw("db").await?;
     let given_up = ctx.hook_says("db", condition::THAWED, reason::ABANDONED).await?;
     assert_eq!(status(&given_up).post_action_succeed, Some(false), "it is called a success: {given_up:?}");

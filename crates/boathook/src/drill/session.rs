@@ -250,6 +250,6 @@ mod tests {
         assert!(is_frozen(&asked).is_some_and(|frozen| frozen.is_err()));
         assert_eq!(is_thawed(&asked), None);
         assert_eq!(is_thawed(&hook(&[("Thawed", "True", "Thawed")])), Some(true));
-        assert_eq!(is_thawed(&hook(&[("Thawed", "False", "PostActionFailed")])), Some(false));
+        assert_eq!(is_thawed(&hook(&[("Thawed", "False", "ThawFailed")])), Some(false));
     }
 }

@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_hook_is_described() {
-        let mut failed = hook(&[("Frozen", "False", "PreActionFailed"), ("Thawed", "False", "PostActionFailed")]);
+        let mut failed = hook(&[("Frozen", "False", "PreActionFailed"), ("Thawed", "False", "ThawFailed")]);
         let status = failed.status.as_mut().unwrap();
         let action = serde_json::from_value(serde_json::json!({"actionSucceed": false, "attempts": 3,
             "error": {"time": "2026-01-01T00:00:02.000000Z", "message": "exit\tcode 3"}}));
@@ -186,9 +186,9 @@ Containers:
   mysql-0   mysql       ok          250ms   1       FAILED       -      3
     PostAction: exit    code 3
 Conditions:
-  TYPE     STATUS   REASON             MESSAGE
-  Frozen   False    PreActionFailed    it says why
-  Thawed   False    PostActionFailed   it says why";
+  TYPE     STATUS   REASON            MESSAGE
+  Frozen   False    PreActionFailed   it says why
+  Thawed   False    ThawFailed        it says why";
         assert_eq!(text, wanted.trim_start(), "\n{text}");
     }
 

@@ -61,7 +61,7 @@ pub(crate) fn state(hook: &ExecutionHook) -> State {
     if let Some(thawed) = found(condition::THAWED) {
         return match (thawed.status.as_str(), thawed.reason.as_str()) {
             ("True", _) => State::Thawed,
-            (_, reason::POST_ACTION_FAILED) => State::ThawFailed,
+            (_, reason::THAW_FAILED) => State::ThawFailed,
             (_, reason::ABANDONED) => State::Abandoned,
             (_, reason::THAW_UNCONFIRMED) => State::ThawUnconfirmed,
             _ => State::Thawing,
@@ -138,7 +138,7 @@ pub(crate) mod tests {
             (vec![accepted, ("Frozen", "True", "Frozen")], State::Frozen),
             (vec![("Frozen", "False", "Expired"), ("Thawed", "False", "Thawing")], State::Thawing),
             (vec![("Frozen", "False", "Expired"), ("Thawed", "True", "Thawed")], State::Thawed),
-            (vec![("Thawed", "False", "PostActionFailed")], State::ThawFailed),
+            (vec![("Thawed", "False", "ThawFailed")], State::ThawFailed),
             (vec![("Thawed", "Unknown", "ThawUnconfirmed")], State::ThawUnconfirmed),
             (vec![("Thawed", "False", "Abandoned")], State::Abandoned),
         ] {

@@ -290,7 +290,7 @@ pub(super) mod tests {
             "spec": {"executionHookTemplateName": "mysql"},
             "status": {"containerExecutionHookStatuses": [container("mysql-7")], "postActionSucceed": false,
                 "preActionSucceed": true, "conditions": [{"type": "Thawed", "status": "False",
-                    "reason": "PostActionFailed", "message": "pod `mysql-7`: no", "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+                    "reason": "ThawFailed", "message": "pod `mysql-7`: no", "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
         }))
         .unwrap();
         let bare = json!({"name": "nightly-0", "executionHookTemplateName": "mysql"});

@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn an_old_failure_is_no_news() {
-        let failing = hook(Some(("False", "PostActionFailed")));
+        let failing = hook(Some(("False", "ThawFailed")));
         let old = child("a", Some(EARLIER), Some(false));
         let before = Before::of([&old].into_iter());
         assert_eq!(outcome(Some(&failing), &[&old], &before), None);

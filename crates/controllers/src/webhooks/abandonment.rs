@@ -228,7 +228,7 @@ mod tests {
             (json!({"startTime": EARLY}), nothing.clone(), false),
             (status(both.clone(), None, json!([])), nothing.clone(), true),
             (status(both.clone(), None, json!([])), given_up(), false),
-            (status(both.clone(), Some(false), thawed("PostActionFailed")), nothing.clone(), true),
+            (status(both.clone(), Some(false), thawed("ThawFailed")), nothing.clone(), true),
             (status(both.clone(), Some(true), thawed("Thawed")), nothing.clone(), false),
             (status(both.clone(), Some(false), thawed("Abandoned")), nothing.clone(), false),
             (status(both, Some(false), thawed("ThawUnconfirmed")), nothing.clone(), false),

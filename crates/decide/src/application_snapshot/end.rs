@@ -20,7 +20,7 @@ use crate::{
 const LOOK_AT_ORPHANS: SignedDuration = SignedDuration::from_secs(1);
 
 /// The reasons of a condition Thawed that is not true when everything else is over.
-const FAILURES: [&str; 2] = [reason::POST_ACTION_FAILED, reason::THAW_UNCONFIRMED];
+const FAILURES: [&str; 2] = [reason::THAW_FAILED, reason::THAW_UNCONFIRMED];
 
 /// It did not come about, and nothing was frozen.
 pub(super) fn refuse(
@@ -313,7 +313,7 @@ fn say_thawed(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, n
         let said = said.and_then(|said| Some((FAILURES.into_iter().find(|reason| said.reason == *reason)?, said)));
         match (hooks, said) {
             (Some(thawed), _) => {
-                (reason::POST_ACTION_FAILED, format!("ExecutionHook `{}`: {}", hook.name, thawed.message))
+                (reason::THAW_FAILED, format!("ExecutionHook `{}`: {}", hook.name, thawed.message))
             }
             (None, Some((reason, said))) => (reason, said.message.clone()),
             (None, None) => (reason::THAW_UNCONFIRMED, unconfirmed_message(&hook.name)),

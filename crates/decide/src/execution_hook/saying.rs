@@ -138,7 +138,7 @@ fn thaw(
                 let name = observed.object.name_any();
                 let message =
                     format!("{what}. When it is mended, `boathook thaw {name}` tries at once; `--force` gives it up");
-                ("False", reason::POST_ACTION_FAILED, message)
+                ("False", reason::THAW_FAILED, message)
             }
         },
     }
@@ -174,8 +174,7 @@ pub(super) fn is_news(before: &ExecutionHookStatus, after: &ExecutionHookStatus)
 fn fails_again(before: &ExecutionHookStatus, after: &ExecutionHookStatus) -> bool {
     let last = |status: &ExecutionHookStatus| retries::last_failure(status.container_execution_hook_statuses.iter());
     let thawed = conditions::find(&after.conditions, condition::THAWED);
-    thawed.is_some_and(|thawed| thawed.reason == reason::POST_ACTION_FAILED)
-        && retries::is_outdated(last(before), last(after))
+    thawed.is_some_and(|thawed| thawed.reason == reason::THAW_FAILED) && retries::is_outdated(last(before), last(after))
 }
 
 pub(super) fn reports(before: &ExecutionHookStatus, after: &ExecutionHookStatus) -> Vec<Report> {
@@ -198,7 +197,7 @@ pub(super) fn reports(before: &ExecutionHookStatus, after: &ExecutionHookStatus)
                 let note = window.map(|window| format!("thawed after {window}"));
                 (Gravity::Normal, "Thaw", note.unwrap_or_else(|| "there is nothing left to thaw".to_owned()))
             }
-            (condition::THAWED, reason::POST_ACTION_FAILED | reason::ABANDONED | reason::THAW_UNCONFIRMED) => {
+            (condition::THAWED, reason::THAW_FAILED | reason::ABANDONED | reason::THAW_UNCONFIRMED) => {
                 (Gravity::Warning, "Thaw", condition.message.clone())
             }
             _ => return None,

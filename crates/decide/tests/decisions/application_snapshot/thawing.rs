@@ -89,8 +89,8 @@ fn a_post_action_that_fails_does_not_keep_the_next_hook_frozen() {
     look.hooks.push(inner);
     let mut look = look.done();
     assert_eq!(look.outcome(), (Phase::ThawFailed, Some(Consistency::Application), String::new()));
-    assert_eq!(said(&look.status(), condition::THAWED), "False PostActionFailed");
-    assert_eq!(said(&look.status(), condition::FROZEN), "Unknown PostActionFailed");
+    assert_eq!(said(&look.status(), condition::THAWED), "False ThawFailed");
+    assert_eq!(said(&look.status(), condition::FROZEN), "Unknown ThawFailed");
     assert!(!look.status().conditions.iter().any(|said| said.type_ == condition::COMPLETE), "it is not complete");
     assert_eq!(look.status().complete_time, None);
     assert_eq!(look.hooks.len(), 1, "the one that failed stays for a person to read");
@@ -123,7 +123,7 @@ fn failed_thaw_is_reported_once_a_minute() {
     look.thaw_hooks(false);
     assert_eq!(deeds(&look.decide()), ["write ThawFailed"]);
     let (reason, note) = note(&look).expect("it is reported");
-    assert!(reason == "PostActionFailed" && note.contains("pod `db-0`: it sticks"), "{note}");
+    assert!(reason == "ThawFailed" && note.contains("pod `db-0`: it sticks"), "{note}");
     let look = look.done();
     assert_eq!(look.decide(), Decision::default(), "and once");
 }

@@ -106,13 +106,10 @@ fn a_post_action_that_fails_is_said_once_and_may_still_succeed() {
     look.undo(1, [10, 12], true);
     let decision = look.decide();
     assert_eq!(deeds(&decision), ["write"]);
-    assert_eq!(
-        (decision.reports[0].gravity, decision.reports[0].reason.as_str()),
-        (Gravity::Warning, "PostActionFailed")
-    );
+    assert_eq!((decision.reports[0].gravity, decision.reports[0].reason.as_str()), (Gravity::Warning, "ThawFailed"));
     let mut look = look.done();
     assert_eq!(look.status().post_action_succeed, Some(false));
-    assert_eq!(said(&look.status(), condition::THAWED), "False PostActionFailed");
+    assert_eq!(said(&look.status(), condition::THAWED), "False ThawFailed");
     let text = "pod `db-0`: it sticks. When it is mended, `boathook thaw hook` tries at once; `--force` gives it up";
     assert_eq!(message(&look.status(), condition::THAWED), text);
     assert_eq!(look.status().freeze_window.and_then(|window| window.end_time), None);
@@ -122,7 +119,7 @@ fn a_post_action_that_fails_is_said_once_and_may_still_succeed() {
     let decision = look.decide();
     assert_eq!(deeds(&decision), ["write"], "but after a minute it is");
     let reports: Vec<_> = decision.reports.iter().map(|report| (report.gravity, report.reason.as_str())).collect();
-    assert_eq!(reports, [(Gravity::Warning, "PostActionFailed")]);
+    assert_eq!(reports, [(Gravity::Warning, "ThawFailed")]);
     let mut look = look.done();
     let post = look.status().container_execution_hook_statuses[0].post_action_status.clone().expect("it ran");
     assert_eq!(post.complete_timestamp.map(|time| time.0), Some(at(71)));
