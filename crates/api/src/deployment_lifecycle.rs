@@ -8,7 +8,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::names;
+use crate::{action::Output, names};
 
 /// Runs hooks at the stages of each rollout of the Deployment of the same name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
@@ -108,6 +108,10 @@ pub struct ExecNewPod {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 63), regex(pattern = names::LABEL)))]
     pub volumes: Vec<String>,
+    /// What is kept of what it writes when it fails, for every user who may read the object. Tail (default): the end of
+    /// it, in `logTail` and in messages. None: nothing; its pod has the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Output>,
 }
 
 /// When a hook runs.

@@ -7,7 +7,7 @@ use boathook_api::{
 
 use super::{
     Deployment, DeploymentCondition, Effect, End, Look, ReplicaSet,
-    failing::failed_stage,
+    failing::{failed_stage, failure_text},
     gate::Mark,
     hook_pod,
     phases::{Standing, is_complete, standing},
@@ -65,11 +65,11 @@ impl Look<'_> {
 
     pub(super) fn aborted(&mut self, deployment: &Deployment) {
         let failed = self.status.rollout.as_ref().and_then(failed_stage);
-        let Some(StageRecord { stage, message, .. }) = failed.cloned() else { return };
+        let Some(record) = failed.cloned() else { return };
         self.end_hooks(None);
         self.tidy();
-        let message = message.unwrap_or_default();
-        let message = format!("{}{stage} has failed, the rollout is aborted: {message}", ABORT_PREFIX);
+        let (stage, why) = (record.stage, failure_text(&record));
+        let message = format!("{ABORT_PREFIX}{stage} has failed, the rollout is aborted: {why}");
         self.say(deployment, reason::ABORTED, &message);
         // After post the Deployment controller is content, and so it is with no replicas; and without a deadline it takes
         // back whatever is said of one.

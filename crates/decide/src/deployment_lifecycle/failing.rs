@@ -6,7 +6,7 @@ use boathook_api::{
 };
 
 use super::{Deployment, HookPod, Look, Strategy, hook_pod, refused_pod::is_refusal, stage::Step};
-use crate::moment::moment;
+use crate::{last_lines::with_last_lines, moment::moment};
 
 /// How a hook failed.
 pub(super) struct Failure {
@@ -27,9 +27,10 @@ impl Look<'_> {
         let ignored = is_ignored(hook, stage, deployment);
         record.state = if ignored { StageState::Ignored } else { StageState::Failed };
         record.complete_time = Some(moment(self.now));
-        record.message = Some(message.clone());
+        record.message = Some(message);
         // What the last try wrote may be gone with its container; what one before it wrote is kept.
         record.log_tail = log_tail.or(record.log_tail);
+        let message = failure_text(&record);
         self.put(record);
         let consequence = if ignored { "the rollout goes on" } else { "the rollout is aborted" };
         self.warn(reason::HOOK_RUN_FAILED, "RunHook", format!("{stage} has failed, {consequence}: {message}"));
@@ -94,6 +95,11 @@ pub(super) fn is_ignored(hook: &LifecycleHook, stage: Stage, deployment: &Deploy
         FailurePolicy::Ignore => true,
         FailurePolicy::Abort | FailurePolicy::Retry => !can_abort,
     }
+}
+
+/// How a stage failed, with the last lines of what its hook wrote.
+pub(super) fn failure_text(record: &StageRecord) -> String {
+    with_last_lines(record.message.as_deref().unwrap_or_default(), record.log_tail.as_deref().unwrap_or_default())
 }
 
 /// The stage that ended the rollout.

@@ -18,7 +18,7 @@ use kube::ResourceExt;
 
 use super::{
     Deployment, Effect, End, HookPod, Look, ReplicaSet,
-    failing::{Failure, exhausted, is_ignored},
+    failing::{Failure, exhausted, failure_text, is_ignored},
     hook_pod::{self, Making},
     refused_pod::is_refusal,
 };
@@ -145,7 +145,7 @@ impl Look<'_> {
     ) -> Step {
         let over = self.deadline(&record, deployment);
         let pod = self.observed.hook_pods.iter().find(|pod| Some(&pod.name) == record.pod.as_ref());
-        let Some(pod) = pod else {
+        let Some(pod) = &pod.map(|pod| shown(hook, pod)) else {
             let refused = self.observed.refused.as_deref().filter(|_| record.pod_uid.is_none());
             if let Some(why) = refused {
                 self.note_refused(&mut record, why);
@@ -221,8 +221,8 @@ impl Look<'_> {
             let times = if failures == 1 { "once".to_owned() } else { format!("{failures} times") };
             let how = pod.last_failure.as_ref().map(|how| format!(" ({how})")).unwrap_or_default();
             let message = format!("{stage} has failed {times}{how}: it is tried again");
-            record.message = Some(message.clone());
-            self.warn(reason::HOOK_RUN_FAILED, "RunHook", message);
+            record.message = Some(message);
+            self.warn(reason::HOOK_RUN_FAILED, "RunHook", failure_text(&record));
         } else if pod.waiting.is_some() && pod.waiting != record.message && record.failures == 0 {
             record.message.clone_from(&pod.waiting);
         } else if pod.runs && record.failures == 0 {
@@ -304,6 +304,13 @@ impl Look<'_> {
             None => rollout.stages.push(record),
         }
     }
+}
+
+/// Without what it wrote, if the hook's author keeps that out of the status.
+fn shown(hook: &LifecycleHook, pod: &HookPod) -> HookPod {
+    let output = hook.exec_new_pod.output.unwrap_or_default();
+    let log_tail = pod.log_tail.clone().map(|tail| output.shown(tail)).filter(|tail| !tail.is_empty());
+    HookPod { log_tail, ..pod.clone() }
 }
 
 /// Recorded starts of stages, and where they are on the wall clock of now, by this process' own clock. A start that is not

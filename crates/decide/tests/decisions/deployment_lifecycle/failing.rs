@@ -1,7 +1,7 @@
 //! Failures by policy, stage and strategy; and what an abort says.
 
 use boathook_api::deployment_lifecycle::{RolloutPhase, Stage, StageState};
-use boathook_decide::deployment_lifecycle::{Effect, End, Strategy};
+use boathook_decide::deployment_lifecycle::{Decision, Effect, End, Strategy};
 use serde_json::{Value, json};
 
 use super::{Look, at, hook, set, told, words};
@@ -131,6 +131,51 @@ fn the_message_says_what_happened_last() {
     assert!(record.message.as_ref().expect("as it is written here").ends_with("it was tried 4 times"), "{record:?}");
     assert_eq!(record.log_tail.as_deref(), Some("no such table"));
     assert_eq!(record.complete_time.as_ref().map(|time| time.0), Some(at(20)));
+}
+
+#[test]
+fn last_lines_of_a_failed_hook_are_in_conditions_and_events() {
+    let mut look = running(Strategy::RollingUpdate, Stage::Pre, "Abort");
+    look.hook_pods[0].log_tail = Some("connected\nno such table\n".to_owned());
+    look.fail();
+    let decision = look.done();
+    let why = "it ended with exit code 1: connected | no such table";
+    let said = [look.message("Failed"), look.message("Complete")];
+    assert_eq!(said, [format!("pre has failed: {why}"), format!("pre has failed: {why}")]);
+    let events = notes(&decision);
+    assert!(events.len() == 2 && events.iter().all(|note| note.ends_with(why)), "{events:?}");
+    let progressing = look.deployment().progressing.clone().expect("as it is written here").message;
+    assert!(progressing.ends_with(why), "{progressing}");
+    assert_eq!(look.stage(Stage::Pre).message.as_deref(), Some("it ended with exit code 1"), "the tail is beside it");
+
+    let mut again = running(Strategy::RollingUpdate, Stage::Pre, "Retry");
+    (again.hook_pods[0].failures, again.hook_pods[0].log_tail) = (1, Some("no such table".to_owned()));
+    assert_eq!(notes(&again.done()), ["pre has failed once: it is tried again: no such table"]);
+}
+
+#[test]
+fn output_of_a_hook_that_says_none_is_kept_nowhere() {
+    for end in [Some(End::Failed("exit code 1".to_owned())), Some(End::Exhausted), None] {
+        let mut quiet = hook("Retry");
+        quiet["execNewPod"]["output"] = json!("None");
+        let mut look = Look::at_pre(Strategy::RollingUpdate, json!({"pre": quiet}));
+        look.done();
+        (look.hook_pods[0].failures, look.hook_pods[0].log_tail) = (1, Some("the password is 7".to_owned()));
+        end.into_iter().for_each(|end| look.end(end));
+        let decision = look.done();
+        assert!(!notes(&decision).is_empty() && look.stage(Stage::Pre).log_tail.is_none());
+        let status = serde_json::to_string(&look.object.status).expect("it is a status");
+        assert!(!status.contains("password") && !format!("{decision:?}").contains("password"), "{status}");
+    }
+}
+
+/// What its Events say.
+fn notes(decision: &Decision) -> Vec<String> {
+    let note = |effect: &Effect| match effect {
+        Effect::Tell(report) => Some(report.note.clone()),
+        _ => None,
+    };
+    decision.effects.iter().filter_map(note).collect()
 }
 
 #[test]

@@ -268,6 +268,11 @@ impl Look {
         (found.status.clone(), found.reason.clone())
     }
 
+    fn message(&self, kind: &str) -> String {
+        let conditions = &self.object.status.as_ref().expect("it was looked at").conditions;
+        conditions.iter().find(|condition| condition.type_ == kind).expect("it is said").message.clone()
+    }
+
     /// What stands on the Deployment.
     fn said(&self) -> (&'static str, String) {
         let ours = self.deployment.as_ref().and_then(|deployment| deployment.ours.clone()).expect("something is said");
