@@ -95,7 +95,8 @@ pub(crate) fn of_deployment_lifecycle(conditions: &[Condition]) -> Word {
     let said = |kind| conditions::find(conditions, kind);
     let is_true = |one: &&Condition| one.status == "True";
     let needs_a_person = |accepted: &&Condition| {
-        accepted.status == "False" && [reason::STRATEGY, reason::REFUSED].contains(&accepted.reason.as_str())
+        let reasons = [reason::STRATEGY, reason::REFUSED, reason::INVALID];
+        accepted.status == "False" && reasons.contains(&accepted.reason.as_str())
     };
     match (said(condition::FAILED), said(condition::COMPLETE), said(condition::ACCEPTED)) {
         (Some(failed), _, _) if is_true(&failed) => as_said("False", failed),

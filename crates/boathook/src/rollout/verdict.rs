@@ -96,6 +96,7 @@ impl<'a> Seen<'a> {
         let is_news = accepted.observed_generation == self.lifecycle.metadata.generation;
         let message = match accepted.reason.as_str() {
             reason::STRATEGY => strategy_mistake(&self.lifecycle.spec, self.deployment.strategy)?,
+            reason::INVALID => self.lifecycle.spec.validate().err()?,
             reason::REFUSED if is_news => accepted.message.clone(),
             _ => return None,
         };
@@ -278,6 +279,13 @@ pub(super) mod tests {
         assert!(matches!(&found, Verdict::Failed(why) if why.contains("mid needs the strategy")), "{found:?}");
         let mended = verdict(json!({"spec": {"template": template("v3")}}), "Complete", refused);
         assert!(matches!(mended, Verdict::NotBegun(_)), "{mended:?}");
+
+        let refused = json!({"status": {"conditions": [condition("Accepted", "False", "Invalid", "it said")]}});
+        let nul = json!({"spec": {"pre": {"execNewPod": {"command": ["test", "\0"]}}}, "status": refused["status"]});
+        let next = || json!({"spec": {"template": template("v3")}});
+        let found = verdict(next(), "Complete", nul);
+        assert!(matches!(&found, Verdict::Failed(why) if why.contains("pre.execNewPod.command")), "{found:?}");
+        assert!(matches!(verdict(next(), "Complete", refused), Verdict::NotBegun(_)), "it was mended");
     }
 
     #[test]

@@ -157,7 +157,9 @@ fn look(observed: &Observed<'_>, now: Timestamp) -> Decision {
     }
     match (look.refusal(deployment), &deployment.lifecycle) {
         // The next version is held rather than rolled out without the hooks that its author wanted.
-        (Some((reason::STRATEGY, message)), None) => look.adopt(deployment, Some((reason::STRATEGY, &message))),
+        (Some((reason @ (reason::STRATEGY | reason::INVALID), message)), None) => {
+            look.adopt(deployment, Some((reason, &message)))
+        }
         (Some((reason, message)), None) => look.refused(reason, &message),
         (Some((reason, message)), Some(_)) => {
             look.set_accepted(Some((reason, &message)));

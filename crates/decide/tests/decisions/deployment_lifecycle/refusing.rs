@@ -31,6 +31,7 @@ fn nul_in_a_command_holds_rather_than_runs() {
     look.done();
     assert_eq!(look.condition("Accepted"), ("False".to_owned(), "Invalid".to_owned()));
     assert_eq!((look.gate("new"), look.rollout().target.as_str()), (None, "old"));
+    assert_eq!(look.condition("Succeeded"), ("False".to_owned(), "Invalid".to_owned()));
 }
 
 #[test]
@@ -42,13 +43,16 @@ fn unfit_lifecycle_holds_rather_than_rolls_unhooked() {
     assert_eq!((look.gate("new"), look.said()), (None, ("False", "Strategy".to_owned())));
     assert_eq!(look.rollout().target, "old");
 
-    let mut adopted = Look::new_template(Strategy::RollingUpdate, json!({"mid": hook("Retry")}));
-    adopted.deployment().lifecycle = None;
-    adopted.sets[0].managed = false;
-    let done = words(&adopted.done());
-    assert!(done.contains(&"annotate true".to_owned()), "{done:?}");
-    assert_eq!(adopted.condition("Accepted"), ("False".to_owned(), "Strategy".to_owned()));
-    assert_eq!(adopted.condition("Succeeded"), ("False".to_owned(), "Strategy".to_owned()));
+    let nul = json!({"pre": {"execNewPod": {"containerName": "web", "command": ["\0"]}}});
+    for (spec, reason) in [(json!({"mid": hook("Retry")}), "Strategy"), (nul, "Invalid")] {
+        let mut adopted = Look::new_template(Strategy::RollingUpdate, spec);
+        adopted.deployment().lifecycle = None;
+        adopted.sets[0].managed = false;
+        let done = words(&adopted.done());
+        assert!(done.contains(&"annotate true".to_owned()), "{reason}: {done:?}");
+        assert_eq!(adopted.condition("Accepted"), ("False".to_owned(), reason.to_owned()));
+        assert_eq!(adopted.condition("Succeeded"), ("False".to_owned(), reason.to_owned()));
+    }
 }
 
 #[test]
