@@ -66,10 +66,12 @@ pub(super) fn review_change(ask: &Ask) -> AdmissionResponse {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::{admissionregistration::v1::WebhookClientConfig, core::v1::ServiceAccount};
+    use kube::{Api, api::PostParams};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::webhooks::test_asks::ask;
+    use crate::webhooks::test_asks::{ask, client, unanswered as unanswered_webhook};
 
     fn pod(annotations: Value) -> Value {
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "db-0", "annotations": annotations},
@@ -80,6 +82,36 @@ mod tests {
     fn created(container: &str, text: &str) -> AdmissionResponse {
         let key = format!("{NOTIFIERS_PREFIX}{container}");
         review_new_pod(&ask("CREATE", Some(pod(json!({key: text}))), None))
+    }
+
+    #[tokio::test]
+    async fn binding_that_declares_is_asked_about() {
+        let client = client().await;
+        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
+        let account = serde_json::from_value(json!({"metadata": {"name": "default"}})).unwrap();
+        accounts.create(&PostParams::default(), &account).await.unwrap();
+        let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
+        let bind = async |name: &str, annotations: Value| {
+            let mut pod = pod(json!({}));
+            pod["metadata"]["name"] = name.into();
+            pod["spec"] = json!({"containers": [{"name": "main", "image": "db"}]});
+            pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+            let binding = json!({"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "node"},
+                "metadata": {"name": name, "annotations": annotations}});
+            pods.create_subresource::<Value, Value>("binding", name, &PostParams::default(), &binding).await
+        };
+        let declares = || json!({"notifiers.boathook.dev/main": RELOAD});
+        bind("before", declares()).await.unwrap();
+        assert_eq!(json!(pods.get("before").await.unwrap().metadata.annotations), declares());
+        let unanswered = |path: &str| WebhookClientConfig {
+            url: Some(format!("https://127.0.0.1:1{path}")),
+            ..WebhookClientConfig::default()
+        };
+        let configuration = boathook_install::webhooks::validating("boathook", unanswered);
+        Api::all(client).create(&PostParams::default(), &configuration).await.unwrap();
+        let webhook = unanswered_webhook(bind("declares", declares()).await);
+        assert_eq!(webhook.as_deref(), Some("declarations-by-binding.boathook.dev"));
+        assert_eq!(unanswered_webhook(bind("plain", json!({"note": "a"})).await), None);
     }
 
     const RELOAD: &str = "[{name: reload, handler: {signal: HUP}}]";

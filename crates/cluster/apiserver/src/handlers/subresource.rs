@@ -6,19 +6,21 @@ use serde_json::{Value, json};
 
 use super::Call;
 use super::write::Part;
+use crate::admission::Operation;
 use crate::answer::{self, Body};
 use crate::body;
 use crate::object;
 use crate::status::{Result, Status};
 
 impl Call {
-    /// `pods/NAME/binding`: the pod is given to a node, once.
+    /// `pods/NAME/binding`: the pod is given to a node, once, and takes over the annotations of the Binding.
     pub(super) async fn bind(&self) -> Result<Response<Body>> {
         let binding = body::object(&self.content_type, &self.body)?;
         let node = object::text(&binding, "/target/name");
         if node.is_empty() {
             return Err(Status::bad_request("Binding \"\" is invalid: target.name: Required value"));
         }
+        self.admit(Operation::Create, Some(&binding), None).await?;
         let bound = |pod: &Value| {
             let current = object::text(pod, "/spec/nodeName");
             if !current.is_empty() {
@@ -27,6 +29,9 @@ impl Call {
             }
             let mut pod = pod.clone();
             pod["spec"]["nodeName"] = node.into();
+            if let Some(annotations) = binding.pointer("/metadata/annotations").and_then(Value::as_object) {
+                object::map_mut(&mut pod["metadata"]["annotations"]).extend(annotations.clone());
+            }
             let scheduled = json!({
                 "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": self.now,
             });

@@ -163,7 +163,10 @@ impl Call {
         self.validate(&new, (part != Part::All).then_some(current))?;
         self.tell_not_honoured(&new, Some(current));
         self.check_escalation(&new, Some(current))?;
-        self.admit(Operation::Update, Some(&new), Some(current)).await?;
+        // A binding was admitted as what it is, a new Binding.
+        if self.target.subresource != "binding" {
+            self.admit(Operation::Update, Some(&new), Some(current)).await?;
+        }
         Ok(new)
     }
 
@@ -552,7 +555,7 @@ impl Call {
         Ok(object)
     }
 
-    async fn admit(&self, operation: Operation, object: Option<&Value>, old: Option<&Value>) -> Result<()> {
+    pub(super) async fn admit(&self, operation: Operation, object: Option<&Value>, old: Option<&Value>) -> Result<()> {
         self.ask(operation, object, old, &self.write_options(operation)).await
     }
 
@@ -605,7 +608,7 @@ impl Call {
                 group: &self.resource.group,
                 version: &self.resource.version,
                 plural: &self.resource.plural,
-                kind: &self.resource.kind,
+                kind: if self.target.subresource == "binding" { "Binding" } else { &self.resource.kind },
             },
             subresource: &self.target.subresource,
             namespace: &self.target.namespace,
