@@ -58,6 +58,7 @@ pub(super) const VOLUME_SNAPSHOT: Kind =
     Kind { group: SNAPSHOT_GROUP, version: "v1", plural: "volumesnapshots", kind: "VolumeSnapshot" };
 const POD: Kind = Kind { group: "", version: "v1", plural: "pods", kind: "Pod" };
 const BINDING: Kind = Kind { group: "", version: "v1", plural: "bindings", kind: "Binding" };
+const BINDING_OF_POD: Kind = Kind { group: "", version: "v1", plural: "pods", kind: "Binding" };
 
 /// What an attack's texts are made with.
 pub(super) struct Place {
@@ -65,12 +66,17 @@ pub(super) struct Place {
     pub(super) pod: String,
     pub(super) pod_uid: String,
     pub(super) claim: String,
+    /// The node of the pod.
+    pub(super) node: String,
+    /// A VolumeSnapshotClass whose storage never cuts.
+    pub(super) silent_class: String,
 }
 
 impl Place {
     /// Of an attempt that is to be refused before anything is looked up.
     pub(super) fn nowhere() -> Self {
-        Self { number: 0, pod: "absent".to_owned(), pod_uid: "absent".to_owned(), claim: "absent".to_owned() }
+        let absent = || "absent".to_owned();
+        Self { number: 0, pod: absent(), pod_uid: absent(), claim: absent(), node: absent(), silent_class: absent() }
     }
 
     pub(super) fn victim(&self) -> String {
@@ -118,10 +124,14 @@ pub(super) enum Victim {
     Traced,
     /// An ApplicationSnapshot that has failed.
     ApplicationSnapshot,
+    /// An ApplicationSnapshot whose hook has frozen, and which waits for the cut.
+    FrozenSnapshot,
     /// A VolumeSnapshot without hooks.
     VolumeSnapshot,
     /// The pod, to which its notifiers are sent afterwards.
     Pod,
+    /// A pod that no scheduler binds. Afterwards its owner binds it and sends it its notifiers.
+    Unscheduled,
 }
 
 /// What is written.
@@ -241,6 +251,27 @@ pub(super) const DECLARATION: &str = "notifiers.boathook.dev/main";
 
 fn no_finalizers(_: &Place) -> Vec<Field> {
     vec![(vec!["metadata", "finalizers"], Value::Null)]
+}
+
+fn no_labels(_: &Place) -> Vec<Field> {
+    vec![(vec!["metadata", "labels"], Value::Null)]
+}
+
+fn no_owner(_: &Place) -> Vec<Field> {
+    vec![(vec!["metadata", "ownerReferences"], Value::Null)]
+}
+
+/// As if the pod had made it.
+fn other_owner(place: &Place) -> Vec<Field> {
+    let owner =
+        json!([{"apiVersion": "v1", "kind": "Pod", "name": place.pod, "uid": place.pod_uid, "controller": true}]);
+    vec![(vec!["metadata", "ownerReferences"], owner)]
+}
+
+/// A binding that also declares.
+fn declaring_binding(place: &Place) -> Value {
+    let target = json!({"apiVersion": "v1", "kind": "Node", "name": place.node});
+    json!({"metadata": {"annotations": {DECLARATION: declares(place)}}, "target": target})
 }
 
 fn abandoned(_: &Place) -> Vec<Field> {
@@ -431,13 +462,8 @@ pub(super) const ATTACKS: &[Attack] = &[
         },
         &[],
     )),
-    create(
-        "binding that declares",
-        BINDING,
-        Victim::Pod,
-        |place| json!({"metadata": {"annotations": {DECLARATION: declares(place)}}, "target": {"kind": "Node", "name": "node"}}),
-        &[],
-    ),
+    create("binding that declares", BINDING, Victim::Unscheduled, declaring_binding, &[]),
+    of("binding", create("pod's binding that declares", BINDING_OF_POD, Victim::Unscheduled, declaring_binding, &[])),
     change("other undo", POD_NOTIFICATION, Victim::Notification, |place| {
         vec![spec("undo", json!({"action": place.command()}))]
     }),
@@ -451,6 +477,9 @@ pub(super) const ATTACKS: &[Attack] = &[
     abandoning(then_delete(change("abandoned undo", POD_NOTIFICATION, Victim::Notification, abandoned))),
     then_delete(change("no finalizers of a hook's child", POD_NOTIFICATION, Victim::Child, no_finalizers)),
     abandoning(then_delete(change("abandoned undo of a hook's child", POD_NOTIFICATION, Victim::Child, abandoned))),
+    change("no labels of a hook's child", POD_NOTIFICATION, Victim::Child, no_labels),
+    change("no owner of a hook's child", POD_NOTIFICATION, Victim::Child, no_owner),
+    change("other owner of a hook's child", POD_NOTIFICATION, Victim::Child, other_owner),
     delete("deleted while frozen", POD_NOTIFICATION, Victim::Notification),
     delete("hook's child deleted while frozen", POD_NOTIFICATION, Victim::Child),
     of(
@@ -478,6 +507,8 @@ pub(super) const ATTACKS: &[Attack] = &[
     change("thaw requested", HOOK_KIND, Victim::Hook, |_| vec![spec("thawRequested", json!(true))]),
     then_delete(change("no finalizers of a hook", HOOK_KIND, Victim::Hook, no_finalizers)),
     abandoning(then_delete(change("abandoned hook", HOOK_KIND, Victim::Hook, abandoned))),
+    change("no labels of a hook", HOOK_KIND, Victim::Hook, no_labels),
+    change("other owner of a hook", HOOK_KIND, Victim::Hook, other_owner),
     delete("hook deleted while frozen", HOOK_KIND, Victim::Hook),
     of(
         "status",
@@ -514,10 +545,24 @@ pub(super) const ATTACKS: &[Attack] = &[
         }),
     )),
     then_delete(change(
-        "no finalizers of a snapshot",
+        "no finalizers of a frozen snapshot",
         APPLICATION_SNAPSHOT,
-        Victim::ApplicationSnapshot,
+        Victim::FrozenSnapshot,
         no_finalizers,
+    )),
+    abandoning(then_delete(change(
+        "abandoned frozen snapshot",
+        APPLICATION_SNAPSHOT,
+        Victim::FrozenSnapshot,
+        abandoned,
+    ))),
+    change("other owner of a frozen snapshot", APPLICATION_SNAPSHOT, Victim::FrozenSnapshot, other_owner),
+    delete("frozen snapshot deleted", APPLICATION_SNAPSHOT, Victim::FrozenSnapshot),
+    forging(of(
+        "status",
+        change("frozen snapshot recorded as complete", APPLICATION_SNAPSHOT, Victim::FrozenSnapshot, |_| {
+            vec![(vec!["status", "phase"], json!("Complete")), (vec!["status", "consistency"], json!("Application"))]
+        }),
     )),
     forging(change("verdict", VOLUME_SNAPSHOT, Victim::VolumeSnapshot, |_| {
         vec![annotation(CONSISTENCY, "Application"), annotation(EXECUTION_HOOK_NAMES, "hook")]

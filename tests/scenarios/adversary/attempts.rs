@@ -59,18 +59,24 @@ pub(super) fn all<'a>(
     Ok((sample(permitted), sample(forbidden)))
 }
 
-fn doors_of(attack: &Attack) -> &'static [Door] {
+pub(super) fn doors_of(attack: &Attack) -> &'static [Door] {
     match attack.what {
         What::Change(..) if attack.subresource == Some("scale") => &Door::TO_SCALE,
+        What::Create(_) if attack.kind.kind == "Binding" => &Door::TO_BIND,
         What::Create(_) => &Door::TO_CREATE,
         What::Change(..) => &Door::TO_CHANGE,
         What::Delete => &Door::TO_DELETE,
     }
 }
 
+/// Whether RBAC lets the attack through this door.
+pub(super) fn permits(grant: &Grant, attack: &Attack, door: Door) -> bool {
+    grant.allows((door.verb(), attack.kind.group, &attack.resource()))
+}
+
 impl Attempt<'_> {
     fn is_permitted(&self) -> bool {
-        self.grant.allows((self.door.verb(), self.attack.kind.group, &self.attack.resource()))
+        permits(self.grant, self.attack, self.door)
     }
 
     /// Whether its trace may appear.
@@ -96,7 +102,11 @@ impl Attempt<'_> {
             What::Create(object) => {
                 let mut object = object(place);
                 object["metadata"]["labels"][LABEL] = place.number.to_string().into();
-                doors::to_create(self.door, kind, namespace, victim, object)
+                let mut request = doors::to_create(self.door, kind, namespace, victim, object);
+                if let Some(subresource) = subresource {
+                    request.path += &format!("/{victim}/{subresource}");
+                }
+                request
             }
             What::Change(fields, _) => {
                 doors::to_change(ctx, self.door, kind, (victim, *subresource), &fields(place)).await?
@@ -113,7 +123,7 @@ impl Attempt<'_> {
     /// The name of the object that it writes, where that is known beforehand.
     pub(super) fn object(&self, place: &Place) -> String {
         match (&self.attack.what, self.attack.victim) {
-            (What::Create(_), Victim::Pod) => place.pod.clone(),
+            (What::Create(_), Victim::Unscheduled) => place.victim(),
             (What::Create(_), _) => place.new_object(),
             (What::Change(..) | What::Delete, Victim::Pod) => place.pod.clone(),
             (What::Change(..) | What::Delete, _) => place.victim(),

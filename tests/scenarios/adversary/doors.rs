@@ -34,6 +34,8 @@ pub(super) enum Door {
 
 impl Door {
     pub(super) const TO_CREATE: [Self; 4] = [Self::Create, Self::GenerateName, Self::Update, Self::Apply];
+    /// A binding has the name of its pod, and is not kept.
+    pub(super) const TO_BIND: [Self; 1] = [Self::Create];
     pub(super) const TO_CHANGE: [Self; 5] =
         [Self::Update, Self::MergePatch, Self::JsonPatch, Self::StrategicPatch, Self::Apply];
     /// Of the subresource `scale`, whose objects are of another kind.

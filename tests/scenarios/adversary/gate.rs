@@ -2,12 +2,13 @@
 //!
 //! Not tried, because the design or Kubernetes grants it: to delete a lifecycle, which lets go what it holds; to skip a
 //! stage by `patch deploymentlifecycles`, which is recorded; to write `pods/status`, which is the kubelet's word that a
-//! hook has passed; to grow a ReplicaSet in the moment after its owner reference was removed and before the Deployment
-//! controller takes it back, because the gate holds only what a Deployment controls (docs/deployments.md says so).
+//! hook has passed; to grow a ReplicaSet in a second write, after its owner reference was removed or replaced, because the
+//! gate holds only what a Deployment controls (docs/deployments.md says so).
 
 use anyhow::{Context, Result, ensure};
 use boathook_api::{
-    deployment_lifecycle::Stage,
+    DeploymentLifecycle,
+    deployment_lifecycle::{DeploymentLifecycleSpec, Stage},
     pod_notification::Executor,
     words::{GATE, GROUP, LIFECYCLE, VERSION},
 };
@@ -27,7 +28,7 @@ use serde_json::{Value, json};
 
 use super::{
     attacks::{Attack, Kind, Place, Victim, change, of},
-    attempts::all,
+    attempts::{Attempt, all},
     doors::Field,
     grants,
     promises::used,
@@ -45,7 +46,7 @@ fn gate(mark: &str) -> Field {
     (vec!["metadata", "labels", GATE], json!(mark))
 }
 
-const ATTACKS: &[Attack] = &[
+pub(super) const ATTACKS: &[Attack] = &[
     change("more replicas", REPLICA_SET, Victim::None, |_| vec![replicas()]),
     change("gate opened", REPLICA_SET, Victim::None, |_| vec![gate("open.2")]),
     change("gate done", REPLICA_SET, Victim::None, |_| vec![gate("done.2")]),
@@ -102,6 +103,14 @@ pub(crate) async fn no_gate_opens_without_its_hook(ctx: Ctx, _: Executor) -> Res
         attempt.is_forbidden(&ctx).await?;
     }
     let mut web = Web::adopted(&ctx, web(&ctx).replicas(1), json!({"pre": waits()})).await?;
+    // Hooks are recorded when a rollout begins: a change of the spec counts before that.
+    let (of_specs, permitted): (Vec<_>, Vec<_>) = permitted.into_iter().partition(is_about_spec);
+    let before = lifecycle_spec(&ctx, web.name()).await?;
+    for attempt in &of_specs {
+        let sent = attempt.send(&ctx, &Place::nowhere(), web.name()).await?;
+        let after = lifecycle_spec(&ctx, web.name()).await?;
+        ensure!(after == before, "the hooks were changed\n{}", attempt.describe("its hooks are others", &sent));
+    }
     web.roll_to("v2").await?;
     web.hook_runs(Stage::Pre).await?;
     let held = web.until_lifecycle("names the ReplicaSet that it holds", |object| {
@@ -121,6 +130,14 @@ pub(crate) async fn no_gate_opens_without_its_hook(ctx: Ctx, _: Executor) -> Res
     web.release(Stage::Pre).await?;
     web.completed().await?;
     web.serves("v2", 1).await
+}
+
+fn is_about_spec(attempt: &Attempt<'_>) -> bool {
+    attempt.attack.kind.plural == DEPLOYMENT_LIFECYCLE.plural && attempt.attack.subresource.is_none()
+}
+
+async fn lifecycle_spec(ctx: &Ctx, name: &str) -> Result<DeploymentLifecycleSpec> {
+    Ok(ctx.api::<DeploymentLifecycle>().get(name).await?.spec)
 }
 
 /// What holds a ReplicaSet: its replicas and the gate's marks, once its Deployment controls it. An attempt may have removed

@@ -3,8 +3,8 @@
 //!
 //! The roles of Boathook's own processes are left out: a user with the controller's role is the controller.
 
-use anyhow::{Context, Result};
-use boathook_api::words::GROUP;
+use anyhow::{Context, Result, bail};
+use boathook_api::{pod_notification::Executor, words::GROUP};
 use boathook_install::roles;
 use boathook_tests::{Ctx, DEADLINE, poll::Look};
 use k8s_openapi::{
@@ -16,7 +16,11 @@ use k8s_openapi::{
 };
 use kube::{Api, api::PostParams};
 
-use super::attacks::{PODS_EXEC, SNAPSHOT_GROUP};
+use super::{
+    attacks::{ATTACKS, PODS_EXEC, SNAPSHOT_GROUP},
+    attempts::{doors_of, permits},
+    gate,
+};
 
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -83,6 +87,57 @@ pub(super) fn all() -> Vec<Grant> {
     rules.extend(WITH_COMMANDS.map(|resource| rule("create", GROUP, resource)));
     let control = Grant { name: "create-pods-exec".to_owned(), rules, is_control: true };
     shipped.into_iter().chain(single).chain([control]).collect()
+}
+
+/// Why no attempt uses a single right.
+fn no_attempt(verb: &str, resource: &str) -> Option<&'static str> {
+    let is_new = verb == "create";
+    let is_change = verb == "update" || verb == "patch";
+    let is_end = verb == "delete" || verb == "deletecollection";
+    match resource {
+        "pods/eviction" | "pods/binding" | "bindings" | "pods/log" if !is_new => {
+            Some("the API server has no such verb")
+        }
+        "pods/log" => Some("the API server has no such verb"),
+        "pods/eviction" => Some("an evicted pod is deleted"),
+        "notifications/status" if is_change => Some("it holds counts and conditions, and runs nothing"),
+        "deployments/status" if is_change => Some("the gate trusts no status of a Deployment"),
+        "deployments/scale" if is_change => Some("a held version grows with its Deployment when it is let in"),
+        subresource if subresource.contains('/') && !is_change => {
+            (resource != "pods/binding").then_some("the API server has no such verb")
+        }
+        "events" => Some("no process reads Events"),
+        "pods" if is_new => Some("the author of a pod declares what runs in it"),
+        "pods" if is_end => Some("a deleted pod takes what is frozen with it"),
+        "notifications" | "executionhooktemplates" | "volumesnapshots" if is_end => {
+            Some("what runs was recorded before")
+        }
+        "deploymentlifecycles" if is_new => {
+            Some("a Deployment has one lifecycle; rollouts::access tries to create one")
+        }
+        "deploymentlifecycles" if is_end => Some("a deletion lets go what it holds, as documented"),
+        "replicasets" if is_new => Some("the user's own is no version of the Deployment"),
+        "replicasets" if is_end => Some("the Deployment controller creates it again, held"),
+        _ => None,
+    }
+}
+
+/// Every single right is used by an attempt, or is listed with the reason that it is not; never both.
+pub(crate) async fn every_grant_is_used_or_explained(_: Ctx, _: Executor) -> Result<()> {
+    let attacks = || ATTACKS.iter().chain(gate::ATTACKS);
+    let uses =
+        |grant: &Grant| attacks().any(|attack| doors_of(attack).iter().any(|door| permits(grant, attack, *door)));
+    for grant in all() {
+        let single = grant.name.split_once('-').filter(|_| grant.rules.len() == 1);
+        let resource = grant.rules[0].resources.iter().flatten().next().map(String::as_str).unwrap_or_default();
+        let reason = single.and_then(|(verb, _)| no_attempt(verb, resource));
+        match (uses(&grant), reason) {
+            (true, None) | (false, Some(_)) => {}
+            (false, None) => bail!("no attempt uses the rights of `{}`: add one, or the reason", grant.name),
+            (true, Some(reason)) => bail!("`{}` is used, though it is listed as unused: {reason}", grant.name),
+        }
+    }
+    Ok(())
 }
 
 impl Grant {

@@ -17,5 +17,12 @@ mod victims;
 use boathook_tests::{shared, suite::Scenarios};
 
 pub(crate) fn suite() -> Scenarios {
-    Scenarios::suite("adversary", [shared![promises::no_trace_without_its_right, gate::no_gate_opens_without_its_hook]])
+    Scenarios::suite(
+        "adversary",
+        [shared![
+            promises::no_trace_without_its_right,
+            gate::no_gate_opens_without_its_hook,
+            grants::every_grant_is_used_or_explained,
+        ]],
+    )
 }

@@ -25,9 +25,9 @@ pub(crate) async fn no_trace_without_its_right(ctx: Ctx, executor: Executor) -> 
     for attempt in &forbidden {
         attempt.is_forbidden(&ctx).await?;
     }
-    let mut failures = Vec::new();
+    let (mut failures, storage) = (Vec::new(), ctx.silent_storage().await?);
     for (number, attempts) in permitted.chunks(ROUND).enumerate() {
-        let round = Round::prepare(&ctx, number, attempts).await?;
+        let round = Round::prepare(&ctx, &storage.class, number, attempts).await?;
         failures.extend(round.play().await?);
     }
     ensure!(failures.is_empty(), "{} attempts broke a promise:\n\n{}", failures.len(), failures.join("\n\n"));

@@ -41,7 +41,13 @@ struct Placed<'a> {
 }
 
 impl<'a> Round<'a> {
-    pub(super) async fn prepare(ctx: &'a Ctx, number: usize, attempts: &'a [Attempt<'a>]) -> Result<Self> {
+    /// `silent_class` is a VolumeSnapshotClass whose storage never cuts.
+    pub(super) async fn prepare(
+        ctx: &'a Ctx,
+        silent_class: &str,
+        number: usize,
+        attempts: &'a [Attempt<'a>],
+    ) -> Result<Self> {
         let (pod, claim_name) = (format!("box-{number}"), format!("data-{number}"));
         ctx.create(&claim(&claim_name).build()).await?;
         let first = number * ROUND + 1;
@@ -50,14 +56,23 @@ impl<'a> Round<'a> {
             let (name, script) = (format!("did-{number}"), format!("echo did-{number} >> log/lines"));
             match attempt.attack.victim {
                 // What the attempt itself would declare.
-                Victim::Pod => recorder,
+                Victim::Pod | Victim::Unscheduled => recorder,
                 _ => recorder.notifier("main", &name, &script),
             }
         });
-        let pod_uid = ctx.run_pod(recorder.build()).await?.uid().context("a pod without UID")?;
+        let running = ctx.run_pod(recorder.build()).await?;
+        let pod_uid = running.uid().context("a pod without UID")?;
+        let node = running.spec.and_then(|spec| spec.node_name).context("a pod that runs nowhere")?;
         let mut placed = Vec::new();
         for (number, attempt) in (first..).zip(attempts) {
-            let place = Place { number, pod: pod.clone(), pod_uid: pod_uid.clone(), claim: claim_name.clone() };
+            let place = Place {
+                number,
+                pod: pod.clone(),
+                pod_uid: pod_uid.clone(),
+                claim: claim_name.clone(),
+                node: node.clone(),
+                silent_class: silent_class.to_owned(),
+            };
             attempt.attack.victim.create(ctx, &place).await?;
             placed.push(Placed { attempt, place, object: String::new(), sent: Vec::new() });
         }
@@ -90,7 +105,7 @@ impl<'a> Round<'a> {
             let broke = placed.broke(&lines, &verdicts);
             failures.extend(broke.map(|what| placed.attempt.describe(what, &placed.sent)));
         }
-        ctx.delete_and_see_gone::<k8s_openapi::api::core::v1::Pod>(&self.pod).await?;
+        victims::delete_pods(ctx).await?;
         Ok(failures)
     }
 

@@ -1,8 +1,9 @@
 //! What another user has made before an attempt, and does with it afterwards.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use boathook_api::{
     ApplicationSnapshot, ExecutionHook, ExecutionHookTemplate, Notification, PodNotification,
+    application_snapshot::Phase,
     words::{EXECUTION_HOOK_LABEL, condition},
 };
 use boathook_tests::{
@@ -11,14 +12,16 @@ use boathook_tests::{
         application_snapshots, conditions,
         execution_hooks::{self, is_thawed},
         notifications::{pod_notification, state},
+        recording::recorder_on,
     },
+    claims::claim,
     snapshots::{VolumeSnapshot, snapshot},
     watch::Watchable,
 };
-use k8s_openapi::{NamespaceResourceScope, apimachinery::pkg::apis::meta::v1::Condition};
+use k8s_openapi::{NamespaceResourceScope, api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::Condition};
 use kube::{
     Resource, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -35,6 +38,17 @@ impl Victim {
         let inline = json!({"preAction": freeze, "postAction": thaw, "expirationSeconds": NEVER});
         match self {
             Self::None | Self::Pod => {}
+            Self::Unscheduled => {
+                let mut pod = recorder_on(ctx, &place.claim, &place.victim()).build();
+                pod.spec.get_or_insert_default().scheduler_name = Some("nobody".to_owned());
+                ctx.create(&pod).await?;
+            }
+            Self::FrozenSnapshot => {
+                // A claim of its own, and a pod that uses it: another snapshot of the same claim would be waited for.
+                ctx.create(&claim(&place.victim()).build()).await?;
+                ctx.create(&recorder_on(ctx, &place.victim(), &place.victim()).build()).await?;
+                ctx.create(&written::<ExecutionHookTemplate>(&TEMPLATE, place, inline)?).await?;
+            }
             Self::Notification => {
                 let spec = json!({"podName": place.pod, "action": freeze, "undo": {"action": thaw}});
                 let mut object = pod_notification(&place.victim(), spec)?;
@@ -81,8 +95,16 @@ impl Victim {
                 return Ok(children.items.first().context("a hook without a notification")?.name_any());
             }
             Self::ApplicationSnapshot => _ = ctx.over(&name).await?,
+            Self::FrozenSnapshot => {
+                ctx.ready(&name).await?;
+                let info = json!({"executionHookTemplateName": name, "podContainerNamesList": place.target()});
+                let spec = json!({"source": {"persistentVolumeClaimName": name}, "executionHookInfos": [info],
+                    "volumeSnapshotClassName": place.silent_class, "cutTimeoutSeconds": 3600});
+                ctx.create(&written::<ApplicationSnapshot>(&APPLICATION_SNAPSHOT, place, spec)?).await?;
+                ctx.in_phase(&name, Phase::Cutting).await?;
+            }
             Self::Pod => return Ok(place.pod.clone()),
-            Self::None | Self::Template | Self::Traced | Self::VolumeSnapshot => {}
+            Self::None | Self::Template | Self::Traced | Self::VolumeSnapshot | Self::Unscheduled => {}
         }
         Ok(name)
     }
@@ -104,6 +126,25 @@ impl Victim {
                 let spec = json!({"podName": place.pod, "notifier": place.trace()});
                 ctx.create(&pod_notification(&format!("use-{}", place.number), spec)?).await.map(drop)
             }
+            Self::Unscheduled => {
+                let name = place.victim();
+                let binding = json!({"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
+                    "target": {"apiVersion": "v1", "kind": "Node", "name": place.node}});
+                let pods = ctx.api::<Pod>();
+                let bound: kube::Result<Value> =
+                    pods.create_subresource("binding", &name, &PostParams::default(), &binding).await;
+                // The attempt may have bound it.
+                let is_bound = matches!(&bound, Err(kube::Error::Api(status)) if status.code == 409);
+                ensure!(bound.is_ok() || is_bound, "{bound:?}");
+                ctx.ready(&name).await?;
+                let spec = json!({"podName": name, "notifier": place.trace()});
+                ctx.create(&pod_notification(&format!("use-{}", place.number), spec)?).await.map(drop)
+            }
+            // Its storage would never cut.
+            Self::FrozenSnapshot => {
+                let snapshots = ctx.api::<ApplicationSnapshot>();
+                if_there(snapshots.delete(&place.victim(), &DeleteParams::default()).await.map(drop))
+            }
             Self::None | Self::Hook | Self::Child | Self::Traced | Self::ApplicationSnapshot | Self::VolumeSnapshot => {
                 Ok(())
             }
@@ -113,8 +154,13 @@ impl Victim {
     /// Whether it writes when it freezes, and so must write when it thaws.
     pub(super) fn freezes(self) -> bool {
         match self {
-            Self::Notification | Self::Hook | Self::Child | Self::Template => true,
-            Self::None | Self::Traced | Self::ApplicationSnapshot | Self::VolumeSnapshot | Self::Pod => false,
+            Self::Notification | Self::Hook | Self::Child | Self::Template | Self::FrozenSnapshot => true,
+            Self::None
+            | Self::Traced
+            | Self::ApplicationSnapshot
+            | Self::VolumeSnapshot
+            | Self::Pod
+            | Self::Unscheduled => false,
         }
     }
 }
@@ -175,6 +221,11 @@ pub(super) async fn delete_all(ctx: &Ctx) -> Result<()> {
     delete::<PodNotification>(ctx).await?;
     delete::<ExecutionHookTemplate>(ctx).await?;
     delete::<VolumeSnapshot>(ctx).await
+}
+
+/// Ends the round's pod and those of the victims.
+pub(super) async fn delete_pods(ctx: &Ctx) -> Result<()> {
+    delete::<Pod>(ctx).await
 }
 
 async fn delete<K>(ctx: &Ctx) -> Result<()>
