@@ -113,7 +113,9 @@ pub(crate) async fn all_ended(ctx: &Ctx, count: usize) -> Result<BTreeMap<String
         }
     }
     let is_undone = |object: &PodNotification| {
-        status(object).claim.is_none() || undone(object).as_deref() == Some(reason::UNDO_SUCCEEDED)
+        let undone = undone(object);
+        status(object).claim.is_none()
+            || [reason::UNDO_SUCCEEDED, reason::NOTHING_TO_UNDO].contains(&undone.as_deref().unwrap_or_default())
     };
     let is_free = |object: &PodNotification| object.finalizers().is_empty() || may_be_undone_once_more(object);
     let seen = watch
@@ -146,6 +148,8 @@ pub(crate) fn check(ended: &BTreeMap<String, PodNotification>, traces: &Traces, 
             }
             State::New => bail!("`{name}` has not ended"),
         }
+        let nothing_to_undo = undone(object).as_deref() == Some(reason::NOTHING_TO_UNDO);
+        ensure!(!(nothing_to_undo && traces.ran(name)), "`{name}` ran, and says that there is nothing to undo");
         traces.is_taken_back(name, executor)?;
         ran += runs;
     }
