@@ -312,9 +312,7 @@ fn say_thawed(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, n
         let said = conditions::find(&status.conditions, condition::THAWED);
         let said = said.and_then(|said| Some((FAILURES.into_iter().find(|reason| said.reason == *reason)?, said)));
         match (hooks, said) {
-            (Some(thawed), _) => {
-                (reason::THAW_FAILED, format!("ExecutionHook `{}`: {}", hook.name, thawed.message))
-            }
+            (Some(thawed), _) => (reason::THAW_FAILED, format!("ExecutionHook `{}`: {}", hook.name, thawed.message)),
             (None, Some((reason, said))) => (reason, said.message.clone()),
             (None, None) => (reason::THAW_UNCONFIRMED, unconfirmed_message(&hook.name)),
         }
