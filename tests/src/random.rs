@@ -49,6 +49,15 @@ impl Random {
         numbers
     }
 
+    /// All of these, in any order.
+    pub fn shuffled<T: Clone>(&mut self, these: &[T]) -> Vec<T> {
+        let (mut left, mut shuffled) = (these.to_vec(), Vec::with_capacity(these.len()));
+        while !left.is_empty() {
+            shuffled.push(left.swap_remove(self.below(left.len() as u64) as usize));
+        }
+        shuffled
+    }
+
     /// One of these, if there is any.
     pub fn one_of<'a, T>(&mut self, these: &'a [T]) -> Option<&'a T> {
         let place = self.below(u64::try_from(these.len()).ok()?.max(1));
@@ -66,5 +75,13 @@ mod tests {
         assert!(some.len() == 5 && some.is_sorted_by(|one, other| one < other), "{some:?}");
         assert_eq!(Random(7).some_up_to(3, None), [1, 2, 3]);
         assert_eq!(Random(7).some_up_to(2, Some(5)), [1, 2]);
+    }
+
+    #[test]
+    fn all_are_shuffled_once() {
+        let mut shuffled = Random(7).shuffled(&[1, 2, 3, 4]);
+        assert_ne!(shuffled, [1, 2, 3, 4]);
+        shuffled.sort_unstable();
+        assert_eq!(shuffled, [1, 2, 3, 4]);
     }
 }

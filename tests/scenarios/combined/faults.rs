@@ -64,6 +64,7 @@ impl Machinery {
                 process: Some(process),
                 relay,
                 random: random.another(),
+                next: vec![],
             };
             if parts.is_empty() {
                 part.process()?.says(CONTROLLER_READY).await?;
@@ -81,7 +82,8 @@ impl Machinery {
             };
             let (process, relay) = installation.agent_behind_relay().await?;
             let (role, installation) = (Role::Agent, installation.clone());
-            parts.push(Part { role, installation, process: Some(process), relay, random: random.another() });
+            let (process, random) = (Some(process), random.another());
+            parts.push(Part { role, installation, process, relay, random, next: vec![] });
         }
         Ok(Self { parts, disk })
     }
@@ -132,6 +134,8 @@ struct Part {
     process: Option<Process>,
     relay: ApiRelay,
     random: Random,
+    /// The faults that come before any of them comes again, the next one last.
+    next: Vec<Fault>,
 }
 
 impl Part {
@@ -143,13 +147,21 @@ impl Part {
             if left.is_zero() {
                 return Ok(());
             }
-            let fault = self.random.one_of(&FAULTS).copied().context("there is no fault")?;
+            let fault = self.next_fault()?;
             let factor = if self.random.below(RARE) == 0 { 4 } else { 1 };
             let time = Duration::from_millis(self.random.below(FAULT * factor)).min(left);
             eprintln!("{:?}: {fault:?} for {time:?}", self.role);
             self.revive()?;
             self.fail(fault, time).await.with_context(|| format!("{:?}: {fault:?} for {time:?}", self.role))?;
         }
+    }
+
+    /// Each fault comes before one comes again: a short run has all of them.
+    fn next_fault(&mut self) -> Result<Fault> {
+        if self.next.is_empty() {
+            self.next = self.random.shuffled(&FAULTS);
+        }
+        self.next.pop().context("there is no fault")
     }
 
     async fn fail(&mut self, fault: Fault, time: Duration) -> Result<()> {
