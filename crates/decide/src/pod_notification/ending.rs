@@ -10,8 +10,7 @@ use crate::{Gravity, Leadership};
 
 /// Asks for the undo of an object whose pod is ending, unless it was asked for.
 pub(super) fn ask_for_undo(observed: &Observed<'_>, object: &Object<'_>) -> Option<Decision> {
-    let SeenPod::There(pod) = &observed.pod else { return None };
-    let asks = matters(object, observed.me) && pod.ending && !pod.over;
+    let asks = matters(object, observed.me) && is_ending(&observed.pod);
     asks.then(|| {
         let note = format!("pod `{}` was told to end: it is undone now", object.object.spec.pod_name);
         Decision {
@@ -22,8 +21,19 @@ pub(super) fn ask_for_undo(observed: &Observed<'_>, object: &Object<'_>) -> Opti
     })
 }
 
+/// Whether the pod was told to end and something may still run in it.
+pub(super) fn is_ending(pod: &SeenPod) -> bool {
+    matches!(pod, SeenPod::There(pod) if pod.ending && !pod.over)
+}
+
+/// Whether this process acts on the end of the pod while it runs the handlers: it asks for the undo or, if that was asked for
+/// before, does not wait for handlers that it cannot end.
+pub(super) fn matters_to_handlers(object: &Object<'_>, me: Me<'_>) -> bool {
+    matters(object, me) || object.owes_undo() && object.is_revoked() && matches!(me.role, Role::Controller { .. })
+}
+
 /// Whether this process would ask for the undo if the pod were ending.
-pub(super) fn matters(object: &Object<'_>, me: Me<'_>) -> bool {
+fn matters(object: &Object<'_>, me: Me<'_>) -> bool {
     let leads = matches!(me.role, Role::Controller { leadership: Leadership::Leader, .. });
     leads && object.owes_undo() && !object.is_revoked()
 }

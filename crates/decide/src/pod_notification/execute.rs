@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::{
     Decision, Due, Effect, Object, Observed, PATIENCE, Progress, Role, SILENCE, SOON, SeenPod, accept, earliest,
-    errors, refuse, rounds, undo,
+    ending, errors, refuse, rounds, undo,
 };
 use crate::{
     About, Gravity, Leadership, Report,
@@ -61,9 +61,10 @@ fn running(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Deci
         return decision;
     }
     let end = end(observed, object);
-    // At expiry the undo runs beside a handler that cannot be ended, and once more after it. Otherwise the handler's own
-    // end is waited for, which its timeout bounds.
-    let beside = end == Effect::BeginNoMore && expired && observed.undo == Progress::Idle;
+    // At expiry, and when the pod is ending, the undo runs beside a handler that cannot be ended, and once more after it.
+    // Otherwise it follows the handler's own end, which its timeout bounds.
+    let urgent = expired || ending::is_ending(&observed.pod);
+    let beside = end == Effect::BeginNoMore && urgent && observed.undo == Progress::Idle;
     decision.effects.push(end);
     if beside {
         rounds::start(object, &mut decision);

@@ -206,7 +206,7 @@ pub fn needs_pod(object: &PodNotification, me: Me<'_>, run: &Progress, undo: &Pr
         false => match run {
             // There is no pod of an invalid name.
             Progress::Idle => object.object.spec.validate().is_ok(),
-            Progress::Running => !object.is_mine(me) || ending::matters(&object, me),
+            Progress::Running => !object.is_mine(me) || ending::matters_to_handlers(&object, me),
             Progress::Ended { .. } => !object.is_mine(me),
         },
     }

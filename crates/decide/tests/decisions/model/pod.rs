@@ -13,6 +13,8 @@ pub(crate) struct Pods {
     number: u32,
     there: bool,
     over: bool,
+    /// Since when it has been told to end, within a grace period that does not pass here.
+    pub(crate) ending_since: Option<Timestamp>,
     /// How often its containers were restarted.
     pub(crate) restarts: u32,
     pub(crate) node_ready: bool,
@@ -56,6 +58,7 @@ impl Pods {
             number: 0,
             there: true,
             over: false,
+            ending_since: None,
             restarts: 0,
             node_ready: true,
             declared,
@@ -71,7 +74,11 @@ impl Pods {
 
     pub(crate) fn recreate(&mut self) {
         self.number += 1;
-        (self.there, self.over) = (true, false);
+        (self.there, self.over, self.ending_since) = (true, false, None);
+    }
+
+    pub(crate) fn tell_to_end(&mut self, now: Timestamp) {
+        self.ending_since.get_or_insert(now);
     }
 
     pub(crate) fn end(&mut self) {
@@ -102,7 +109,7 @@ impl Pods {
             uid,
             node,
             over,
-            ending: false,
+            ending: self.ending_since.is_some(),
             containers,
             declared: Ok(self.declared.clone()),
         })

@@ -155,6 +155,27 @@ impl World {
         }
     }
 
+    /// I15: as time passes, what is owed to a pod that was told to end is undone.
+    pub(crate) fn check_ending(&self) {
+        let (Some(object), Some(since)) = (self.server.current(), self.pods.ending_since) else { return };
+        let Some(leader) = self.lease else { return };
+        let needs_agent = self.plan.executor == Executor::Agent;
+        let needed = if needs_agent { vec![leader, Who::Agent] } else { vec![leader] };
+        let needed = || needed.iter().map(|who| &self.processes[*who as usize]);
+        let steady_since = needed().map(|process| process.memory.steady_since).fold(since, Timestamp::max);
+        let can = needed().all(|process| process.is_awake()) && !(needs_agent && self.agent_is_cut_off);
+        if !can || self.now <= steady_since + LATE || self.plan.undo.is_none() || is_closed(object) {
+            return;
+        }
+        for handler in self.pods.handlers.iter().filter(|handler| self.pods.runs(&handler.pod)) {
+            let undone = self.pods.undos.iter().any(|undo| {
+                let same = (&undo.pod, &undo.container) == (&handler.pod, &handler.container);
+                same && undo.started > handler.started
+            });
+            assert!(undone, "I15: pod told to end at {since}, and `{}` is not undone at {}", handler.container, self.now);
+        }
+    }
+
     /// When faults have stopped.
     pub(crate) fn check_settled(&self) {
         let object = self.server.last_seen();

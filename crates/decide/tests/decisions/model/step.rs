@@ -39,6 +39,8 @@ pub(crate) enum Step {
     Gate(bool),
     PodDeleted,
     PodRecreated,
+    /// It is deleted with a grace period, drained or replaced.
+    PodToldToEnd,
     PodEnds,
     ContainersRestart,
     /// A session that is open somewhere ends by itself.
@@ -92,6 +94,11 @@ impl World {
             }
             Step::PodDeleted => self.pods.delete(),
             Step::PodRecreated => self.pods.recreate(),
+            Step::PodToldToEnd => {
+                self.pods.tell_to_end(now);
+                // They watch pods; the agent does not.
+                [Who::First, Who::Second].into_iter().for_each(|who| self.process(who).wake(now));
+            }
             Step::PodEnds => self.pods.end(),
             Step::ContainersRestart => self.pods.restarts += 1,
             Step::SessionEnds => self.some_session_ends(),
@@ -131,6 +138,7 @@ fn calm_step() -> impl Strategy<Value = Step> {
         1 => who().prop_map(Step::Pause),
         1 => who().prop_map(Step::Resume),
         3 => Just(Step::SessionEnds),
+        1 => Just(Step::PodToldToEnd),
         2 => step(),
     ]
 }
@@ -155,6 +163,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => prop_oneof![4 => Just(Step::ContainersRestart), 1 => Just(Step::Abandon)],
         1 => any::<bool>().prop_map(Step::Gate),
         1 => prop_oneof![Just(Step::PodDeleted), Just(Step::PodRecreated), Just(Step::PodEnds)],
+        1 => Just(Step::PodToldToEnd),
         2 => Just(Step::SessionEnds),
         1 => any::<bool>().prop_map(Step::NodeReady),
     ]

@@ -25,6 +25,7 @@ impl World {
         loop {
             self.rest();
             self.check_expiry();
+            self.check_ending();
             match self.next_event().filter(|next| *next <= until) {
                 Some(next) => self.advance(next.max(self.now)),
                 None => break,
@@ -33,6 +34,7 @@ impl World {
         self.advance(until);
         self.rest();
         self.check_expiry();
+        self.check_ending();
     }
 
     fn advance(&mut self, until: Timestamp) {

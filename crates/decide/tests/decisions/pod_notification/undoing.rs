@@ -60,6 +60,24 @@ fn an_ending_pod_is_undone_at_once() {
     }
 }
 
+#[test]
+fn undo_in_an_ending_pod_does_not_wait_for_handlers() {
+    for executor in [Executor::Api, Executor::Agent] {
+        let mut look = Look { run: Progress::Running, ..Look::at_claimed(executor) }.requested();
+        let me = Me { identity: ME, role: look.role };
+        if executor == Executor::Agent {
+            assert_eq!(deeds(&look.decide()), ["cancel"], "it ends the handlers, and the undo follows");
+            continue;
+        }
+        assert_eq!(deeds(&look.decide()), ["begin no more"]);
+        assert!(needs_pod(&look.object, me, &look.run, &look.undo), "the pod may be told to end later");
+        look.pod = ending();
+        assert_eq!(deeds(&look.decide()), ["begin no more", "undo back front"]);
+        look.undo = Progress::Running;
+        assert_eq!(deeds(&look.decide()), ["begin no more"], "once");
+    }
+}
+
 /// The handlers that ended in these containers had found none to start in.
 fn without_instance(look: &mut Look, containers: &[&str]) {
     let Progress::Ended { results, .. } = &mut look.run else { panic!("it has not ended") };
