@@ -146,10 +146,12 @@ fn undisturbed<'a>(
     }
 }
 
-/// Whether its handler may thaw what `child` froze. A handler with an undo freezes, unless it runs what takes `child` back;
-/// of a handler without one, what it does is not known.
+/// Whether its handler may thaw what `child` froze. An action with an undo freezes, unless it is the action that takes
+/// `child` back. What a handler without an undo does is not known, nor what a notifier does: its author declared the
+/// command, and a caller who may not write commands chose the undo. Only the notifier that froze `child` is known to freeze.
 fn may_thaw(other: &PodNotification, child: &PodNotification) -> bool {
-    other.spec.undo.is_none() || runs_undo_of(other, child)
+    let unknown_notifier = other.spec.notifier.is_some() && other.spec.notifier != child.spec.notifier;
+    other.spec.undo.is_none() || unknown_notifier || runs_undo_of(other, child)
 }
 
 /// Whether its handler is the notifier or the action that takes `child` back.

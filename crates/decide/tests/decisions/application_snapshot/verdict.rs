@@ -365,20 +365,25 @@ fn handler_that_runs_the_own_undo_makes_a_crash() {
     assert_crash(armed(None, Some("thaw")), "ThawedByAnother");
     let look = armed(None, Some("freeze")).done();
     assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
+    // What it runs may be the command that takes back: the caller of a notifier does not write it, and chose the undo.
+    assert_crash(armed(Some("unfreeze"), None), "ThawedByAnother");
     let by_notifier = |name: &str| {
         let mut look = armed(Some(name), None);
-        let thaw = json!({"notifier": "unlock"});
-        for child in &mut look.notifications {
+        let (freeze, thaw) = (json!({"notifier": "lock"}), json!({"notifier": "unlock"}));
+        for child in look.notifications.iter_mut().filter(|child| child.spec.notifier.as_deref() != Some(name)) {
+            (child.spec.notifier, child.spec.action) = (Some("lock".to_owned()), None);
             child.spec.undo = Some(serde_json::from_value(thaw.clone()).expect("it is an undo"));
         }
         for hook in &mut look.hooks {
             let recorded = hook.status.as_mut().and_then(|status| status.recorded.as_mut()).expect("it is accepted");
+            recorded.pre_action = serde_json::from_value(freeze.clone()).expect("it is an action");
             recorded.post_action = Some(serde_json::from_value(thaw.clone()).expect("it is an action"));
             recorded.expiration_seconds = None;
         }
         look
     };
     assert_crash(by_notifier("unlock"), "ThawedByAnother");
+    assert_crash(by_notifier("other"), "ThawedByAnother");
     let look = by_notifier("lock").done();
     assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
 }
