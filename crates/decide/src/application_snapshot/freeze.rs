@@ -104,7 +104,8 @@ fn failed(observed: &Observed<'_>, mut status: ApplicationSnapshotStatus, why: T
             let mut decision = Decision::default();
             let message = why.message.clone();
             status.trouble = Some(why);
-            cut::begin(observed, status, ("False", reason::HOOK_FAILED, &message), &mut decision, now);
+            // Hooks before the one that failed may hold: only their thaw says that nothing is frozen.
+            cut::begin(observed, status, ("Unknown", reason::HOOK_FAILED, &message), &mut decision, now);
             decision
         }
     }

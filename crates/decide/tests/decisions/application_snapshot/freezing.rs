@@ -82,7 +82,7 @@ fn crash_consistent_cuts_all_the_same_and_says_why_it_is_no_better() {
     look.run(0, &["main"]);
     assert_eq!(deeds(&look.decide()), ["write Cutting", "cut snap"]);
     let mut look = look.done();
-    assert_eq!(said(&look.status(), condition::FROZEN), "False HookFailed");
+    assert_eq!(said(&look.status(), condition::FROZEN), "Unknown HookFailed");
     look.snapshots[0].cut = true;
     let mut look = look.done();
     look.thaw_asked();

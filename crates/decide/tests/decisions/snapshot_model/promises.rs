@@ -20,7 +20,8 @@ use super::{
 use crate::world::{self, is_closed};
 
 /// How many writes each phase of an object may take; a snapshot has one more for each hook, and two for one that shares
-/// its freeze; a PodNotification has two whenever a person cannot wait: one hands that down, one says what came of it.
+/// its freeze; a PodNotification has two whenever a person cannot wait: one hands that down, one says what came of it; a
+/// hook has one more if a PostAction failed: it reports the failure, and then the success of a later attempt.
 const MOST_WRITES: usize = 5;
 
 impl World {
@@ -153,7 +154,8 @@ impl World {
         let most = match key.0 {
             Kind::Snapshot => MOST_WRITES + self.plan.hooks.len() + sharing,
             Kind::Notification => MOST_WRITES + 2 * self.impatience,
-            Kind::Hook | Kind::Volume => MOST_WRITES,
+            Kind::Hook => MOST_WRITES + usize::from(earlier.as_ref().is_some_and(|object| has_failed_to_thaw(object))),
+            Kind::Volume => MOST_WRITES,
         };
         let uid = earlier.clone().or_else(|| self.server.get(key)).and_then(|object| object.meta().uid.clone());
         if self.server.get(key).zip(earlier.as_deref()).is_some_and(|(now, before)| reports_failure_again(before, &now))
@@ -163,6 +165,17 @@ impl World {
         let writes = self.writes.entry(uid.unwrap_or_default()).or_default();
         writes[usize::from(turned)] += 1;
         assert!(writes[usize::from(turned)] <= most, "I13: {writes:?} writes of {key:?}");
+    }
+}
+
+fn has_failed_to_thaw(object: &Object) -> bool {
+    match object {
+        Object::Hook(hook) => {
+            let records = status(hook).container_execution_hook_statuses;
+            let mut posts = records.iter().filter_map(|record| record.post_action_status.as_ref());
+            posts.any(|post| post.attempts.is_some_and(|attempts| attempts > 1) || post.action_succeed == Some(false))
+        }
+        Object::Snapshot(_) | Object::Notification(_) | Object::Volume(_) => false,
     }
 }
 
