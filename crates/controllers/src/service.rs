@@ -159,8 +159,10 @@ impl Service {
         let notifications = notifications
             .on(notification::triggers(client.clone(), seen_notifications.clone(), &watches))
             .on(all_when_leadership_changes(&lease, seen_notifications));
+        let of_ending_pods = pod_notification::triggers(client.clone(), seen_pod_notifications.clone(), &watches);
+        let noted = Arc::clone(&controller);
         let pod_notifications = pod_notifications
-            .on(pod_notification::triggers(client.clone(), seen_pod_notifications.clone(), &watches))
+            .on(of_ending_pods.inspect(move |object| noted.pod_is_ending(object)))
             .on(all_when_leadership_changes(&lease, seen_pod_notifications.clone()));
         let hooks = hooks.on(all_when_leadership_changes(&lease, seen_hooks));
         let lifecycles = lifecycles

@@ -170,7 +170,7 @@ impl<K: Kind> RunLoop<K> {
             Arc::new(Desk { client, reconcile, metrics, store, turns, failures: Mutex::default(), _kind: PhantomData });
         let stop = stop.shared();
         let has_listed = listed.subscribe();
-        let noticing = Arc::clone(&desk);
+        let (noticing, named) = (Arc::clone(&desk), Arc::clone(&desk));
         let told = events.reflect(writer).inspect(move |event| match event {
             Ok(watcher::Event::InitDone) => drop(listed.send_replace(true)),
             Ok(watcher::Event::Apply(object)) => noticing.notice(object),
@@ -178,7 +178,7 @@ impl<K: Kind> RunLoop<K> {
         });
         let objects = told.touched_objects();
         let results = Controller::for_stream(objects, reader)
-            .reconcile_on(triggers.map(|object| leniently(&object)))
+            .reconcile_on(triggers.map(|object| leniently(&object)).inspect(move |object| named.notice_named(object)))
             // Without a limit: `Turns` has one that urgent objects pass.
             .with_config(Config::default().concurrency(0))
             .graceful_shutdown_on(stop.clone())
@@ -245,6 +245,13 @@ impl<K: Kind, R: Reconcile<K>> Desk<K, R> {
         }
     }
 
+    /// The same of an object that a trigger names.
+    fn notice_named(&self, object: &ObjectRef<Lenient<K>>) {
+        if let Some(object) = self.store.get(object) {
+            self.notice(&object);
+        }
+    }
+
     fn urgent_at(&self, object: &Lenient<K>) -> Option<Timestamp> {
         self.reconcile.urgent_at(object.0.as_ref().ok()?)
     }
@@ -267,6 +274,7 @@ impl<K: Kind, R: Reconcile<K>> Desk<K, R> {
             Ok(Err((class, error))) => Some(self.failed(key, before, class, &error)),
             Err(_) => Some(self.failed(key, before, ErrorClass::Invalid, "the controller panicked")),
         };
+        let again = again.map(|again| no_later(again, self.urgent_at(&seen), Timestamp::now()));
         Ok(again.map_or_else(Action::await_change, Action::requeue))
     }
 
@@ -328,6 +336,15 @@ impl<K: Kind, R: Reconcile<K>> Desk<K, R> {
     fn failures(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Failures>> {
         // A map is whole between two writes, also when a panic came in between.
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A pause that does not go on beyond the moment at which the object is urgent. If it is urgent already, the pause is that
+/// of any other object.
+fn no_later(pause: Duration, urgent_at: Option<Timestamp>, now: Timestamp) -> Duration {
+    match urgent_at.filter(|at| *at > now).map(|at| Duration::try_from(at.duration_since(now))) {
+        Some(Ok(until)) => pause.min(until),
+        Some(Err(_)) | None => pause,
     }
 }
 

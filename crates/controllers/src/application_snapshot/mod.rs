@@ -151,6 +151,12 @@ impl Reconcile<ApplicationSnapshot> for Controller {
         self.look(&object).await
     }
 
+    /// A snapshot with something frozen does not wait behind those that are to begin.
+    fn urgent_at(&self, object: &ApplicationSnapshot) -> Option<Timestamp> {
+        let phase = object.status.as_ref().map(|status| status.phase).unwrap_or_default();
+        matches!(phase, Phase::Cutting | Phase::Thawing).then_some(Timestamp::UNIX_EPOCH)
+    }
+
     fn gone(&self, object: &ObjectRef<ApplicationSnapshot>) {
         self.surroundings.deadlines.forget(object);
         let shares = |other: &ApplicationSnapshot| {

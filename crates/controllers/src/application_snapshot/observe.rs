@@ -195,7 +195,9 @@ async fn sharers(
 ) -> Result<Vec<ApplicationSnapshot>, ObserveError> {
     let api: Api<Lenient<ApplicationSnapshot>> = Api::namespaced(controller.surroundings.client.clone(), namespace);
     let followers = status.followers.iter().filter(|_| all_cut);
-    let first = status.shares_freeze_of.iter().filter(|_| !status.phase.is_terminal());
+    // A thaw that failed may succeed after all, and the record of the first one says so when its hook is gone.
+    let needs_first = !status.phase.is_terminal() || status.phase == Phase::ThawFailed;
+    let first = status.shares_freeze_of.iter().filter(|_| needs_first);
     let mut sharers = Vec::new();
     for SnapshotReference { name, .. } in followers.chain(first) {
         let sharer = in_time(api.get_opt(name)).await.context(SharerSnafu { name })?;

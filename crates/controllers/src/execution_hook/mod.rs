@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use boathook_api::{ApplicationSnapshot, ExecutionHook, PodNotification};
 use boathook_decide::{
-    execution_hook::{Observed, decide, is_settled},
+    execution_hook::{Observed, decide, is_settled, is_thawing},
     pod_notification::claimed_at,
 };
 use boathook_runtime::{Classified, Deadlines, ErrorClass, Lease, Reconcile, Reporter, lenient::Lenient};
@@ -109,6 +109,11 @@ impl Reconcile<ExecutionHook> for Controller {
             true => Ok(Some(Duration::ZERO)),
             false => Ok(decision.again.map(|again| until(again, now))),
         }
+    }
+
+    /// A hook that is to thaw does not wait behind those that are to freeze.
+    fn urgent_at(&self, object: &ExecutionHook) -> Option<Timestamp> {
+        is_thawing(object).then_some(Timestamp::UNIX_EPOCH)
     }
 
     fn gone(&self, object: &ObjectRef<ExecutionHook>) {

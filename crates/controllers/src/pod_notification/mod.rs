@@ -4,13 +4,19 @@ mod act;
 mod observe;
 mod triggers;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use boathook_actions::{ApiServer, Place};
 use boathook_api::{ExecutionHook, Notification, PodNotification, pod_notification::Executor};
 use boathook_decide::{
     Leadership,
-    pod_notification::{Me, Observed, Role, SeenPod, claimed_at, decide, decide_gone, recorded_moments, undo_due_at},
+    pod_notification::{
+        Me, Observed, Role, SeenPod, claimed_at, decide, decide_gone, owes_undo, recorded_moments, undo_due_at,
+    },
 };
 use boathook_runtime::{
     Classified, Clock, Deadlines, ErrorClass, Lease, Metrics, Reconcile, Reporter,
@@ -66,6 +72,8 @@ pub struct Controller {
     parents: mpsc::UnboundedSender<ObjectRef<Notification>>,
     hooks: mpsc::UnboundedSender<ObjectRef<ExecutionHook>>,
     deadlines: Deadlines<PodNotification>,
+    /// PodNotifications whose pods were told to end, until the controller has looked at them.
+    in_ending_pods: Mutex<HashSet<ObjectRef<PodNotification>>>,
 }
 
 #[derive(Debug, Snafu)]
@@ -98,7 +106,32 @@ impl Controller {
         let rooms = Rooms::new(options.limits, look_again.clone());
         let runs = Runs::new(place, metrics, rooms.clone(), look_again.clone());
         let (latest, deadlines) = (Latest::default(), Deadlines::new(clock));
-        Self { client, identity, options, lease, runs, rooms, latest, reporter, look_again, parents, hooks, deadlines }
+        let in_ending_pods = Mutex::default();
+        Self {
+            client,
+            identity,
+            options,
+            lease,
+            runs,
+            rooms,
+            latest,
+            reporter,
+            look_again,
+            parents,
+            hooks,
+            deadlines,
+            in_ending_pods,
+        }
+    }
+
+    /// The pod was told to end: what is owed to it does not wait behind other objects.
+    pub fn pod_is_ending(&self, object: &ObjectRef<PodNotification>) {
+        self.in_ending_pods().insert(object.clone());
+    }
+
+    fn in_ending_pods(&self) -> std::sync::MutexGuard<'_, HashSet<ObjectRef<PodNotification>>> {
+        // A set is whole between two changes, also when a panic came in between.
+        self.in_ending_pods.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on nothing is started; what runs goes on, and sessions that are held are released.
@@ -144,40 +177,15 @@ impl Reconcile<PodNotification> for Controller {
     type Error = Error;
 
     async fn reconcile(&self, seen: Arc<PodNotification>) -> Result<Option<Duration>, Error> {
-        self.tell(owner::of(&*seen), owner::of(&*seen));
-        // Also by a process that does not lead: it may be the next leader.
-        self.moved(&seen, Timestamp::now());
-        // Never led: whoever does looks after it.
-        let Some(leadership) = self.lease.leadership() else { return Ok(None) };
-        let me = self.me(leadership);
-        let mut seen = observe::observe(self, me, self.latest.of(&seen)).await?;
-        let wall = Timestamp::now();
-        let deadline_now = self.deadline_now(&seen.object, wall);
-        // What runs for a claimed object is dated by the wall clock, so only the moments that it records are moved.
-        let now = if claimed_at(&seen.object).is_some() { wall } else { deadline_now };
-        let moved = self.moved(&seen.object, wall);
-        let decision = decide(
-            &Observed {
-                object: &seen.object,
-                me,
-                pod: seen.pod,
-                run: seen.run,
-                undo: seen.undo,
-                sessions: seen.sessions,
-                expires: None,
-                moved,
-                room: seen.room.is_some(),
-                author_checked: seen.author_checked,
-                undecided: seen.undecided,
-            },
-            now,
-        );
-        act::act(self, &mut seen.object, decision.effects, &mut seen.room).await?;
-        self.reporter.report(&seen.object, decision.reports);
-        Ok(decision.again.map(|again| until(again, now)))
+        let again = self.look(&seen).await?;
+        self.in_ending_pods().remove(&ObjectRef::from_obj(&*seen));
+        Ok(again)
     }
 
     fn urgent_at(&self, object: &PodNotification) -> Option<Timestamp> {
+        if owes_undo(object) && self.in_ending_pods().contains(&ObjectRef::from_obj(object)) {
+            return Some(Timestamp::UNIX_EPOCH);
+        }
         let (due, wall) = (undo_due_at(object)?, Timestamp::now());
         Some(wall + due.duration_since(self.deadline_now(object, wall)))
     }
@@ -190,6 +198,7 @@ impl Reconcile<PodNotification> for Controller {
         self.tell(parent, hook);
         self.latest.forget(object);
         self.deadlines.forget(object);
+        self.in_ending_pods().remove(object);
         self.rooms.leave(object);
         let Some(leadership) = self.lease.leadership() else { return };
         let me = self.me(leadership);
@@ -223,6 +232,42 @@ impl Reconcile<PodNotification> for Controller {
                 });
             }
         }
+    }
+}
+
+impl Controller {
+    async fn look(&self, seen: &PodNotification) -> Result<Option<Duration>, Error> {
+        self.tell(owner::of(seen), owner::of(seen));
+        // Also by a process that does not lead: it may be the next leader.
+        self.moved(seen, Timestamp::now());
+        // Never led: whoever does looks after it.
+        let Some(leadership) = self.lease.leadership() else { return Ok(None) };
+        let me = self.me(leadership);
+        let mut seen = observe::observe(self, me, self.latest.of(seen)).await?;
+        let wall = Timestamp::now();
+        let deadline_now = self.deadline_now(&seen.object, wall);
+        // What runs for a claimed object is dated by the wall clock, so only the moments that it records are moved.
+        let now = if claimed_at(&seen.object).is_some() { wall } else { deadline_now };
+        let moved = self.moved(&seen.object, wall);
+        let decision = decide(
+            &Observed {
+                object: &seen.object,
+                me,
+                pod: seen.pod,
+                run: seen.run,
+                undo: seen.undo,
+                sessions: seen.sessions,
+                expires: None,
+                moved,
+                room: seen.room.is_some(),
+                author_checked: seen.author_checked,
+                undecided: seen.undecided,
+            },
+            now,
+        );
+        act::act(self, &mut seen.object, decision.effects, &mut seen.room).await?;
+        self.reporter.report(&seen.object, decision.reports);
+        Ok(decision.again.map(|again| until(again, now)))
     }
 }
 

@@ -437,6 +437,21 @@ async fn ending_pod_wakes_its_notification_and_is_thawed() {
     assert!(pods.get("db-0").await.unwrap().metadata.deletion_timestamp.is_some(), "its grace period is not over");
 }
 
+#[tokio::test]
+async fn notification_in_an_ending_pod_is_urgent_until_it_is_looked_at() {
+    let mut stage = Stage::new(freeze(Some(3600))).await;
+    stage.container.end_freeze();
+    stage.look().await.unwrap();
+    stage.ended().await;
+    stage.look().await.unwrap();
+    let (object, reference) = (stage.object().await, ObjectRef::new("one").within("default"));
+    assert!(stage.controller.urgent_at(&object) > Some(Timestamp::now()), "at its expiry");
+    stage.controller.pod_is_ending(&reference);
+    assert!(stage.controller.urgent_at(&object) < Some(Timestamp::now()));
+    stage.look().await.unwrap();
+    assert!(stage.controller.urgent_at(&object) > Some(Timestamp::now()));
+}
+
 /// A snapshot in this phase whose one hook names this pod.
 async fn snapshot(client: &Client, name: &str, phase: &str, pod: &str) {
     let api: Api<ApplicationSnapshot> = Api::namespaced(client.clone(), "default");

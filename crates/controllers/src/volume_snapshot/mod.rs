@@ -49,7 +49,10 @@ impl Controller {
         let readable = all.iter().filter_map(|one| one.0.as_ref().ok());
         readable.filter(|one| one.namespace() == object.namespace()).any(|one| {
             let marked = one.spec.source.volume_snapshot_uid.as_ref();
-            let is_its = marked.map_or(maker == one.metadata.uid.as_ref(), |marked| Some(marked) == uid.as_ref());
+            let made = one.status.iter().flat_map(|status| &status.snapshots);
+            let made_it = maker == one.metadata.uid.as_ref()
+                && made.into_iter().any(|record| record.volume_snapshot_name == object.name_any());
+            let is_its = marked.map_or(made_it, |marked| Some(marked) == uid.as_ref());
             let verdict = one.status.as_ref().and_then(|status| status.consistency);
             let same = verdict.is_some_and(|verdict| {
                 object.annotations().get(CONSISTENCY).map(String::as_str) == Some(verdict.as_str())

@@ -41,7 +41,8 @@ pub fn is_undecided(snapshot: &ApplicationSnapshot) -> bool {
     })
 }
 
-/// Whether one of its hooks may run in the pod of this name. Without labels, every selector may select it.
+/// Whether one of its hooks may run in the pod of this name, or has run there whatever labels the pod has now. Without
+/// labels, every selector may select it.
 pub fn may_freeze(snapshot: &ApplicationSnapshot, pod: &str, labels: Option<&BTreeMap<String, String>>) -> bool {
     let Some(status) = &snapshot.status else { return false };
     let selects = |place: usize| match selection(&made::hook(snapshot, status, place).spec) {
@@ -49,7 +50,8 @@ pub fn may_freeze(snapshot: &ApplicationSnapshot, pod: &str, labels: Option<&BTr
         Ok(Selection::Labels(selector)) => labels.is_none_or(|labels| selector.matches(labels)),
         Err(_) => false,
     };
-    (0..status.hooks.len()).any(selects)
+    let ran_there = |place: usize| status.hooks[place].containers.iter().any(|record| record.pod_name == pod);
+    (0..status.hooks.len()).any(|place| ran_there(place) || selects(place))
 }
 
 /// The snapshot with a PodNotification recorded that is about to be accepted in these containers; `None` if that need not

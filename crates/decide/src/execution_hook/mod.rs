@@ -152,6 +152,11 @@ pub fn needs_finalizer(object: &ExecutionHook) -> bool {
     status.recorded.as_ref().is_some_and(owes) && !is_over && !is_abandoned(object)
 }
 
+/// Whether its thaw was asked for, and a PostAction is owed.
+pub fn is_thawing(object: &ExecutionHook) -> bool {
+    (object.spec.thaw_requested || is_deleted(object)) && needs_finalizer(object)
+}
+
 /// Whether nothing is to be done about it any more. `children` are those that are known of: the request to make one can
 /// arrive when everything is over.
 pub fn is_settled(object: &ExecutionHook, mut children: impl Iterator<Item = PodNotification>) -> bool {

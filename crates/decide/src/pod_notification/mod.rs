@@ -255,7 +255,8 @@ pub fn needs_finalizer(object: &PodNotification) -> bool {
     !object.is_abandoned() && (waits || object.owes_undo() || last_round::due(&object).is_some())
 }
 
-/// From when on an undo that is owed is due; a moment in the past: at once. The executor's own clock may say earlier.
+/// From when on an undo that is owed is due; the epoch: at once, whatever the wall clock says. The executor's own clock may
+/// say earlier.
 pub fn undo_due_at(object: &PodNotification) -> Option<Timestamp> {
     let undo = object.spec.undo.as_ref()?;
     let claimed = object.status.as_ref()?.claim.as_ref()?.time.0;
@@ -264,7 +265,7 @@ pub fn undo_due_at(object: &PodNotification) -> Option<Timestamp> {
         return None;
     }
     match object.is_revoked() || object.status.state == State::Failed {
-        true => Some(claimed),
+        true => Some(Timestamp::UNIX_EPOCH),
         false => Some(claimed + SignedDuration::from_secs(undo.after_seconds?.into())),
     }
 }

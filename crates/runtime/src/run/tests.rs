@@ -35,6 +35,8 @@ struct Script {
     hold: Arc<Notify>,
     tries: Mutex<u32>,
     client: Client,
+    /// The objects that are urgent without a change of their own, by name, and from when on.
+    urgent: Arc<Mutex<HashMap<String, Timestamp>>>,
 }
 
 impl Reconcile<PodNotification> for Script {
@@ -70,7 +72,8 @@ impl Reconcile<PodNotification> for Script {
     }
 
     fn urgent_at(&self, object: &PodNotification) -> Option<Timestamp> {
-        object.labels().contains_key("urgent").then_some(Timestamp::MIN)
+        let named = self.urgent.lock().unwrap().get(&object.name_any()).copied();
+        named.or_else(|| object.labels().contains_key("urgent").then_some(Timestamp::MIN))
     }
 
     fn gone(&self, object: &ObjectRef<PodNotification>) {
@@ -84,6 +87,7 @@ struct Stage {
     told: mpsc::UnboundedReceiver<Told>,
     trigger: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
     hold: Arc<Notify>,
+    urgent: Arc<Mutex<HashMap<String, Timestamp>>>,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     running: tokio::task::JoinHandle<()>,
 }
@@ -96,13 +100,15 @@ impl Stage {
     async fn with_places(client: Client, places: usize) -> Self {
         let (sender, told) = mpsc::unbounded_channel();
         let hold = Arc::<Notify>::default();
-        let script = Script { told: sender, hold: Arc::clone(&hold), tries: Mutex::default(), client: client.clone() };
+        let urgent = Arc::<Mutex<HashMap<String, Timestamp>>>::default();
+        let (tries, given) = (Mutex::default(), Arc::clone(&urgent));
+        let script = Script { told: sender, hold: Arc::clone(&hold), tries, client: client.clone(), urgent: given };
         let mut run = RunLoop::new(client.clone(), watcher::Config::default()).concurrency(places);
         let trigger = run.channel();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let running = tokio::spawn(run.run(Arc::new(script), stopped.map(drop)));
         let api = Api::namespaced(client.clone(), "default");
-        Self { client, api, told, trigger, hold, stop: Some(stop), running }
+        Self { client, api, told, trigger, hold, urgent, stop: Some(stop), running }
     }
 
     async fn create(&self, name: &str, deed: &str) {
@@ -167,7 +173,8 @@ async fn what_fails_is_tried_again_and_what_asks_is_looked_at_again() {
 async fn every_waiter_learns_that_the_store_is_complete() {
     let client = client_with_kinds().await;
     let (told, _looks) = mpsc::unbounded_channel();
-    let script = Script { told, hold: Arc::default(), tries: Mutex::default(), client: client.clone() };
+    let (hold, tries, urgent) = (Arc::default(), Mutex::default(), Arc::default());
+    let script = Script { told, hold, tries, client: client.clone(), urgent };
     let run = RunLoop::<PodNotification>::new(client, watcher::Config::default());
     let waiters = [run.listed(), run.listed()].map(tokio::spawn);
     let _running = tokio::spawn(run.run(Arc::new(script), future::pending()));
@@ -235,6 +242,30 @@ async fn object_that_becomes_urgent_passes_those_that_wait() {
     // The change that made `second` urgent is also a reason to look at it once more.
     stage.expect_beside("second", "held", "finished").await;
     stage.expect_beside("second", "first", "one").await;
+}
+
+#[tokio::test]
+async fn object_that_a_trigger_names_as_urgent_passes_those_that_wait() {
+    let mut stage = Stage::with_places(client_with_kinds().await, 1).await;
+    stage.create("held", "hold").await;
+    stage.expect("held", "one").await;
+    for name in ["first", "second"] {
+        stage.create(name, "").await;
+    }
+    stage.urgent.lock().unwrap().insert("second".to_owned(), Timestamp::MIN);
+    // The store may not have it yet: then its appearance is the news.
+    stage.trigger.send(ObjectRef::new("second").within("default")).unwrap();
+    stage.expect("second", "one").await;
+    stage.hold.notify_one();
+    stage.expect_beside("second", "held", "finished").await;
+}
+
+#[test]
+fn pause_after_a_failure_ends_when_the_object_is_urgent() {
+    let (now, pause) = (Timestamp::UNIX_EPOCH, Duration::from_secs(60));
+    let pause_before = |seconds: i64| no_later(pause, Some(now + jiff::SignedDuration::from_secs(seconds)), now);
+    assert_eq!(pause_before(7), Duration::from_secs(7));
+    assert_eq!([no_later(pause, None, now), pause_before(99), pause_before(0), pause_before(-5)], [pause; 4]);
 }
 
 #[tokio::test]

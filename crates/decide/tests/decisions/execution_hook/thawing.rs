@@ -3,7 +3,7 @@
 use boathook_api::words::{ABANDON_UNDO, ABANDONED_BY, UNDO_NOW, condition};
 use boathook_decide::{
     Gravity,
-    execution_hook::{Decision, Effect, is_settled},
+    execution_hook::{Decision, Effect, is_settled, is_thawing},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
@@ -21,6 +21,18 @@ fn a_thaw_is_asked_for_by_the_field_or_by_deletion_and_once() {
         assert_eq!(look.status().post_action_succeed, None);
         assert_eq!(look.decide(), Decision::default());
     }
+}
+
+#[test]
+fn hook_is_thawing_from_the_request_to_the_last_post_action() {
+    assert!(!is_thawing(&Look::at_frozen().object));
+    assert!(is_thawing(&Look::at_frozen().requested().object) && is_thawing(&Look::at_frozen().deleted().object));
+    let mut look = Look::at_thawing();
+    assert!(is_thawing(&look.object));
+    look.undo(0, [10, 11], true);
+    look.undo(1, [10, 12], true);
+    look.now = 12;
+    assert!(!is_thawing(&look.done().object));
 }
 
 #[test]

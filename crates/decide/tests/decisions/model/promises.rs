@@ -172,7 +172,11 @@ impl World {
                 let same = (&undo.pod, &undo.container) == (&handler.pod, &handler.container);
                 same && undo.started > handler.started
             });
-            assert!(undone, "I15: pod told to end at {since}, and `{}` is not undone at {}", handler.container, self.now);
+            assert!(
+                undone,
+                "I15: pod told to end at {since}, and `{}` is not undone at {}",
+                handler.container, self.now
+            );
         }
     }
 
