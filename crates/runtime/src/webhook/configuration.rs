@@ -21,7 +21,7 @@ use super::{
     Progress,
     authority::{self, Authority, Certificates},
     bundle,
-    probe::Probe,
+    probe::{Failures, Probe},
     since,
     token::{Token, Tokens},
 };
@@ -159,7 +159,7 @@ impl Keeper {
         let mut leadership = lease.changes();
         let mut issued = Timestamp::now();
         let mut token_since = Instant::now();
-        let (mut troubles, mut led) = (0, false);
+        let (mut troubles, mut led, mut failures) = (0, false, Failures::default());
         loop {
             // By the clock that certificates are judged by: it may have jumped, or the machine slept.
             if issued.duration_until(Timestamp::now()).unsigned_abs() >= authority::RENEW_EVERY {
@@ -176,11 +176,11 @@ impl Keeper {
             let pause = match self.mend(leads).await {
                 Ok(Mending::AsItShouldBe) => {
                     troubles = 0;
-                    self.advance().await
+                    self.advance(&mut failures).await
                 }
                 Ok(Mending::Written) => {
                     troubles += 1;
-                    let pause = self.advance().await;
+                    let pause = self.advance(&mut failures).await;
                     // Who writes again and again is fighting with someone: slower each time.
                     if troubles > 1 { Some(ErrorClass::Transient.delay(troubles)) } else { pause }
                 }
@@ -220,46 +220,36 @@ impl Keeper {
         }
     }
 
-    /// Goes on with what is to be done once, if any. Returns when to try again.
-    async fn advance(&self) -> Option<Duration> {
-        match self.try_a_call().await {
-            None => self.begin_checking().await,
-            later => later,
-        }
-    }
-
-    /// Tries the webhooks, if nobody has asked them yet. Returns when to try again.
-    async fn try_a_call(&self) -> Option<Duration> {
-        if self.progress.borrow().answered {
-            return None;
-        }
-        match self.probe.call().await {
-            Ok(()) => {
-                self.progress.send_modify(|progress| progress.answered = true);
-                None
-            }
-            Err(why) => {
-                tracing::debug!(why, "the webhooks do not answer yet");
-                Some(PROBE_EVERY)
-            }
-        }
-    }
-
-    /// Writes into the configuration since when it counts, if it does not say. Returns when to look again, if that time has not come.
-    async fn begin_checking(&self) -> Option<Duration> {
-        match self.has_begun_checking().await {
+    /// Tries the webhooks and marks the configuration, unless that is done. Returns when to try again.
+    async fn advance(&self, failures: &mut Failures) -> Option<Duration> {
+        match self.try_to_advance().await {
             Ok(checking) => {
+                *failures = Failures::default();
                 self.progress
                     .send_if_modified(|progress| std::mem::replace(&mut progress.checking, checking) != checking);
                 (!checking).then_some(PROBE_EVERY)
             }
             Err(why) => {
-                tracing::debug!(why, "it is not known whether what is created counts as checked");
+                if failures.add(Instant::now()) {
+                    tracing::warn!(why, "the probe of the webhooks keeps failing: they are not ready");
+                } else {
+                    tracing::debug!(why, "the probe of the webhooks failed, trying again");
+                }
                 Some(PROBE_EVERY)
             }
         }
     }
 
+    /// Returns whether objects that are created from now on count as checked.
+    async fn try_to_advance(&self) -> Result<bool, String> {
+        if !self.progress.borrow().answered {
+            self.probe.call().await?;
+            self.progress.send_modify(|progress| progress.answered = true);
+        }
+        self.has_begun_checking().await
+    }
+
+    /// Writes the time from which the configuration counts into it, if it has none.
     async fn has_begun_checking(&self) -> Result<bool, String> {
         let api = Api::<ValidatingWebhookConfiguration>::all(self.client.clone());
         let name = self.wanted.validating.name_any();

@@ -169,6 +169,16 @@ async fn a_ready_webhook_is_asked_and_its_words_reach_the_person() {
     assert_eq!(probes.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), ["fine", "fine-too"]);
 }
 
+/// A user who may create PodNotifications in this namespace may use any name.
+#[tokio::test]
+async fn object_named_like_a_probe_blocks_no_probe() {
+    let (client, mut tasks) = (client_with_kinds().await, JoinSet::new());
+    create(&client, "webhook-probe").await.unwrap();
+    // Fails at once; a replica tries again until the deadline.
+    Probe::new(client.clone(), "default", "a".to_owned()).time().await.unwrap();
+    replica(&client, "a", &mut tasks).await;
+}
+
 #[tokio::test]
 async fn leader_replaces_the_token_again_and_again() {
     let (client, mut tasks) = (client_with_kinds().await, JoinSet::new());
