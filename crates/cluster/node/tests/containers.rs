@@ -66,6 +66,11 @@ fn main() {
             add("a_container_runs_as_the_user_it_names", a_container_runs_as_the_user_it_names);
             add("a_missing_working_directory_is_made", a_missing_working_directory_is_made);
             add("a_read_only_root_still_has_writable_volumes", a_read_only_root_still_has_writable_volumes);
+            add("links_of_an_image_lead_no_mount_to_the_machine", links_of_an_image_lead_no_mount_to_the_machine);
+            add(
+                "a_volume_at_a_link_is_writable_in_a_read_only_root",
+                a_volume_at_a_link_is_writable_in_a_read_only_root,
+            );
         }
     }
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
@@ -516,5 +521,58 @@ fn a_read_only_root_still_has_writable_volumes(isolation: Isolation) {
         spec.mounts = vec![Mount { source: node.volume("data"), target: "/data".into(), read_only: false }];
         let (code, out, err) = node.finish(spec).await;
         assert_eq!((code, out.as_str()), (0, "good\n"), "{err}");
+    });
+}
+
+/// A container of an image in this directory, with the programs of this machine.
+fn of_image(image: &Path, script: &str) -> ContainerSpec {
+    let programs = ["/bin", "/lib", "/lib64", "/usr"].into_iter().map(PathBuf::from).filter(|path| path.exists());
+    let mounts = programs.map(|path| Mount { source: path.clone(), target: path, read_only: true });
+    ContainerSpec { root: RootFiles::Directory(image.to_owned()), mounts: mounts.collect(), ..shell(script) }
+}
+
+fn links_of_an_image_lead_no_mount_to_the_machine(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        let (machine, volume) = (node.volume("machine"), node.volume("data"));
+        std::fs::write(volume.join("there"), "seen").unwrap();
+        let path = machine.display();
+        let roots = ["/.machine", "", "/proc/self/cwd", "/proc/self/root", "/proc/1/root/proc/1/cwd", "../../../.."];
+        for (number, root) in roots.iter().enumerate() {
+            let image = node.volume(&format!("image-{number}"));
+            std::fs::create_dir(image.join("var")).unwrap();
+            std::os::unix::fs::symlink(format!("{root}{path}/directory"), image.join("var/run")).unwrap();
+            std::os::unix::fs::symlink(format!("{root}{path}/file"), image.join("file")).unwrap();
+            let mut spec = of_image(&image, "cat /var/run/secrets/token/there /file");
+            for (source, target) in [(volume.clone(), "/var/run/secrets/token"), (volume.join("there"), "/file")] {
+                spec.mounts.push(Mount { source, target: target.into(), read_only: true });
+            }
+            let started = node.runtime.start(new_id(), spec, false).await;
+            let made = std::fs::read_dir(&machine).unwrap().flatten().map(|entry| entry.file_name());
+            assert_eq!(
+                made.collect::<Vec<_>>(),
+                Vec::<std::ffi::OsString>::new(),
+                "created on the machine by {root:?}"
+            );
+            // Where these links lead in a container depends on the process that follows them.
+            if !root.starts_with("/proc") {
+                assert_eq!(read(started.unwrap().1).await, ("seenseen".to_owned(), String::new()), "{root:?}");
+            }
+        }
+    });
+}
+
+fn a_volume_at_a_link_is_writable_in_a_read_only_root(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        let (image, volume) = (node.volume("image"), node.volume("data"));
+        std::fs::create_dir(image.join("srv")).unwrap();
+        std::os::unix::fs::symlink("srv", image.join("data")).unwrap();
+        let mut spec = of_image(&image, "echo x > /data/file; echo y > /srv/other && echo good");
+        spec.read_only_root = true;
+        spec.mounts.push(Mount { source: volume.clone(), target: "/data".into(), read_only: false });
+        let (_, out, err) = node.finish(spec).await;
+        assert_eq!((out.as_str(), err.as_str()), ("good\n", ""));
+        assert_eq!(std::fs::read_to_string(volume.join("file")).unwrap(), "x\n");
     });
 }

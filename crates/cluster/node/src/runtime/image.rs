@@ -13,6 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::plan::RootFiles;
+use super::within_root;
 
 /// The name of this machine's own root.
 pub const HOST: &str = "host";
@@ -193,7 +194,7 @@ fn oci_manifests(archive: &Path) -> Result<Vec<DockerManifest>, ImageError> {
 
 /// A file of the unpacked archive. A link leads to another file of the archive, never out of it.
 fn open(archive: &Path, path: &Path) -> Result<File, ImageError> {
-    let file = layer::resolve(archive, inside(path)?)?;
+    let file = within_root::resolve(archive, inside(path)?)?;
     if !file.is_file() {
         return Err(ImageError(format!("the archive has no file {path:?}")));
     }

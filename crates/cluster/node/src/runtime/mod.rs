@@ -9,3 +9,4 @@ pub mod log;
 pub mod plan;
 mod streams;
 mod terminal;
+pub(crate) mod within_root;

@@ -5,27 +5,29 @@
 
 use std::fs::DirEntry;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Gid, Uid};
+use rustix::fs::{CWD, Gid, Mode, OFlags, Uid};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 
 use super::super::plan::{ContainerSpec, Isolation, Mount, RootFiles};
+use super::super::within_root::{create_directory, create_file, open_directory, resolve};
 
 /// Made anew for each container, whatever the image has there.
 const FRESH: [&str; 3] = ["dev", "proc", "sys"];
 /// This machine's own, and of no use or harmful to a container.
 const FRESH_ON_HOST: [&str; 3] = ["lost+found", "run", "tmp"];
 const DEVICES: [&str; 6] = ["full", "null", "random", "tty", "urandom", "zero"];
-/// Where the machine's root is while volumes are bound.
-const OLD_ROOT: &str = "/.machine";
+/// A container sees the machine's own.
+const SYS: &str = "/sys";
 
 /// Makes the container's root this process's root. `base` is any directory: what is mounted there no one else sees.
 pub(super) fn build(base: &Path, container: &ContainerSpec, isolation: Isolation) -> io::Result<()> {
     rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(|error| because("make mounts private", error))?;
-    let mounts = resolved(&container.mounts)?;
+    let mut mounts = resolved(&container.mounts)?;
     mount("tmpfs", base, "tmpfs", MountFlags::NODEV, "mode=755")?;
     let root = base.join("root");
     std::fs::create_dir(&root)?;
@@ -44,18 +46,22 @@ pub(super) fn build(base: &Path, container: &ContainerSpec, isolation: Isolation
     }
     devices(&root.join("dev"))?;
     // Not every machine lets itself be looked at; nothing that runs here depends on it.
-    rustix::mount::mount_bind_recursive("/sys", root.join("sys")).ok();
-
-    let old = root.join(OLD_ROOT.trim_start_matches('/'));
-    std::fs::create_dir(&old)?;
+    rustix::mount::mount_bind_recursive(SYS, root.join("sys")).ok();
     mount("proc", &root.join("proc"), "proc", MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC, "")?;
-    rustix::process::pivot_root(&root, &old).map_err(|error| because("pivot to the container's root", error))?;
-    std::env::set_current_dir("/")?;
-    for volume in &mounts {
-        bind(volume)?;
+    let machine = rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    std::env::set_current_dir(&root)?;
+    // The machine's root is now mounted over the container's. No path of the container leads there, only this process's
+    // current directory.
+    rustix::process::pivot_root(".", ".").map_err(|error| because("pivot to the container's root", error))?;
+    rustix::process::fchdir(machine)?;
+    for volume in &mut mounts {
+        let target = bind(volume);
+        volume.target = target.map_err(|error| {
+            because(&format!("mount {} at {}", volume.source.display(), volume.target.display()), error)
+        })?;
     }
-    rustix::mount::unmount(OLD_ROOT, UnmountFlags::DETACH)?;
-    std::fs::remove_dir(OLD_ROOT)?;
+    rustix::mount::unmount(".", UnmountFlags::DETACH)?;
+    std::env::set_current_dir("/")?;
     if container.read_only_root {
         make_read_only(&mounts)?;
     }
@@ -197,22 +203,39 @@ fn devices(dev: &Path) -> io::Result<()> {
     mount("shm", &dev.join("shm"), "tmpfs", secure | MountFlags::NODEV, "mode=1777,size=64m")
 }
 
-fn bind(volume: &Mount) -> io::Result<()> {
-    let source = Path::new(OLD_ROOT).join(volume.source.strip_prefix("/").unwrap_or(&volume.source));
-    let shown = volume.target.display();
-    let failed = |error: io::Error| because(&format!("mount {} at {shown}", volume.source.display()), error);
-    if source.is_dir() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o755).create(&volume.target).map_err(failed)?;
-    } else if !volume.target.exists() {
-        let parent = volume.target.parent().unwrap_or(Path::new("/"));
-        std::fs::create_dir_all(parent).map_err(failed)?;
-        std::fs::File::create(&volume.target).map_err(failed)?;
-    }
-    rustix::mount::mount_bind_recursive(&source, &volume.target).map_err(|error| failed(error.into()))?;
+/// Binds a volume, whose source is a path in the current directory, and returns where the links of its target lead.
+fn bind(volume: &Mount) -> io::Result<PathBuf> {
+    let source = Path::new(".").join(volume.source.strip_prefix("/").unwrap_or(&volume.source));
+    let target = resolve(Path::new("/"), &volume.target)?;
+    let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
+        return Err(io::Error::other("not a path below the container's root"));
+    };
+    // A directory created in /sys is created on the machine: in /sys/fs/cgroup it is a control group.
+    let create = !target.starts_with(SYS);
+    let parent = open_directory(Path::new("/"), parent, create)?;
+    let open = || rustix::fs::openat(&parent, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+    let opened = match open() {
+        Err(rustix::io::Errno::NOENT) if create => {
+            if source.is_dir() {
+                create_directory(&parent, name)?;
+            } else {
+                create_file(&parent, name)?;
+            }
+            open()
+        }
+        opened => opened,
+    };
+    rustix::mount::mount_bind_recursive(&source, path_of(&opened?))?;
     if volume.read_only {
-        remount_read_only(&volume.target).map_err(failed)?;
+        // Opened again: the first descriptor is of what the volume hides.
+        remount_read_only(&path_of(&open()?))?;
     }
-    Ok(())
+    Ok(target)
+}
+
+/// A path that leads to what is open, whatever is moved or linked meanwhile.
+fn path_of(descriptor: &OwnedFd) -> PathBuf {
+    format!("/proc/self/fd/{}", descriptor.as_raw_fd()).into()
 }
 
 /// In a user namespace the flags that a mount came with may not be dropped: they are said again.

@@ -3,8 +3,8 @@
 //! An archive is not trusted. Every path is resolved within the root, as if the root were `/`, before anything is created,
 //! linked or removed there. No other process writes below the root meanwhile, so a resolved path stays what it is.
 
-use std::collections::{BTreeSet, VecDeque};
-use std::ffi::{OsStr, OsString};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
@@ -15,10 +15,8 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{CWD, FileType, Mode};
 use tar::{Entry, EntryType};
 
+use super::super::within_root::resolve;
 use super::{ImageError, inside};
-
-/// The kernel's own limit of links on one path.
-const MOST_LINKS: usize = 40;
 
 const WHITEOUT: &[u8] = b".wh.";
 /// In a folder: nothing of the layers below is in it.
@@ -65,42 +63,6 @@ fn decompressed(mut layer: File) -> Result<Box<dyn Read>, ImageError> {
         }
         _ => Ok(Box::new(layer)),
     }
-}
-
-/// Where this path leads if `root` is `/`: a path below `root` (or `root` itself) without links and without `..`. Parts
-/// that do not exist are taken as they are.
-pub(super) fn resolve(root: &Path, path: &Path) -> io::Result<PathBuf> {
-    let mut left: VecDeque<OsString> = parts(path).collect();
-    let (mut inner, mut links) = (PathBuf::new(), 0);
-    while let Some(part) = left.pop_front() {
-        if part == "/" {
-            inner.clear();
-            continue;
-        }
-        if part == ".." {
-            inner.pop();
-            continue;
-        }
-        inner.push(&part);
-        if !root.join(&inner).is_symlink() {
-            continue;
-        }
-        links += 1;
-        if links > MOST_LINKS {
-            return Err(io::Error::other(format!("{path:?} leads through too many links")));
-        }
-        let target = fs::read_link(root.join(&inner))?;
-        inner.pop();
-        for part in parts(&target).collect::<Vec<_>>().into_iter().rev() {
-            left.push_front(part);
-        }
-    }
-    Ok(root.join(inner))
-}
-
-fn parts(path: &Path) -> impl Iterator<Item = OsString> {
-    let parts = path.components().filter(|part| *part != Component::CurDir);
-    parts.map(|part| part.as_os_str().to_owned())
 }
 
 /// Makes the folders of a resolved path that are missing. A file in the way is replaced.
