@@ -11,6 +11,10 @@ use super::pod::PodExt;
 use super::volumes::Prepared;
 use crate::runtime::image::Image;
 use crate::runtime::plan::{ContainerSpec, Mount, Process, RootFiles};
+use crate::runtime::within_root::read_text;
+
+/// An image with a larger `/etc/passwd` is treated like one without.
+const LARGEST_PASSWD: u64 = 1 << 20;
 
 /// What a container runtime gives to an image that says nothing.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -88,11 +92,11 @@ fn identity(pod: &Pod, container: &Container, image: &Image) -> Result<(u32, u32
 
 /// The lines of the image's own /etc/passwd, in fields.
 fn passwd(root: &RootFiles) -> Vec<Vec<String>> {
-    let path = match root {
-        RootFiles::Host => PathBuf::from("/etc/passwd"),
-        RootFiles::Directory(root) => root.join("etc/passwd"),
+    let text = match root {
+        RootFiles::Host => std::fs::read_to_string("/etc/passwd"),
+        RootFiles::Directory(root) => read_text(root, Path::new("etc/passwd"), LARGEST_PASSWD),
     };
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let text = text.unwrap_or_default();
     text.lines().map(|line| line.split(':').map(str::to_owned).collect()).collect()
 }
 
@@ -164,7 +168,51 @@ fn sub_directory(volume: &Path, path: &str) -> std::io::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use rustix::fs::{CWD, FileType, Mode};
+
     use super::*;
+
+    /// The home of user 7 by the `etc/passwd` of an image that is made so.
+    fn home_of_image(make: impl FnOnce(&Path)) -> String {
+        let dir = std::env::temp_dir().join(format!("boathook-passwd-{}", std::process::id()));
+        std::fs::create_dir_all(dir.join("root/etc")).unwrap();
+        std::fs::write(dir.join("of-the-host"), "app:x:7:8::/host:").unwrap();
+        make(&dir.join("root"));
+        let root = RootFiles::Directory(dir.join("root"));
+        let (answer, answered) = mpsc::channel();
+        std::thread::spawn(move || answer.send(home(&root, 7)));
+        let home = answered.recv_timeout(Duration::from_secs(10));
+        std::fs::remove_dir_all(dir).unwrap();
+        home.expect("it is read without an end")
+    }
+
+    #[test]
+    fn passwd_is_a_regular_file_of_the_image() {
+        let text = "app:x:7:8::/srv:\n";
+        assert_eq!(home_of_image(|root| std::fs::write(root.join("etc/passwd"), text).unwrap()), "/srv");
+        let linked = |root: &Path| {
+            std::fs::write(root.join("users"), text).unwrap();
+            symlink("/users", root.join("etc/passwd")).unwrap();
+        };
+        assert_eq!(home_of_image(linked), "/srv", "a link within the image");
+        let outside = |root: &Path| symlink("../../of-the-host", root.join("etc/passwd")).unwrap();
+        assert_eq!(home_of_image(outside), "/", "a link to the host");
+        let pipe = |root: &Path| {
+            let mode = Mode::from_raw_mode(0o644);
+            rustix::fs::mknodat(CWD, root.join("etc/passwd"), FileType::Fifo, mode, 0).unwrap();
+        };
+        assert_eq!(home_of_image(pipe), "/", "a pipe");
+        let large = |root: &Path| {
+            std::fs::write(root.join("etc/passwd"), text).unwrap();
+            let file = std::fs::File::options().write(true).open(root.join("etc/passwd")).unwrap();
+            file.set_len((1 << 20) + 1).unwrap();
+        };
+        assert_eq!(home_of_image(large), "/", "a file that is too large");
+    }
 
     #[test]
     fn a_sub_path_never_leaves_its_volume() {

@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
@@ -69,6 +69,25 @@ pub(crate) fn open_directory(root: &Path, path: &Path, create: bool) -> io::Resu
         directory = opened?;
     }
     Ok(directory)
+}
+
+/// The text of a file below `root`. It must be a regular file of at most `most` bytes: a pipe could block the reader for ever.
+pub(crate) fn read_text(root: &Path, path: &Path, most: u64) -> io::Result<String> {
+    let resolved = resolve(root, path)?;
+    let (Some(parent), Some(name)) = (resolved.parent(), resolved.file_name()) else {
+        return Err(io::ErrorKind::IsADirectory.into());
+    };
+    let parent = open_directory(root, parent, false)?;
+    // Without NONBLOCK, opening a pipe would wait for its writer.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(&parent, name, flags, Mode::empty())?);
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() > most {
+        return Err(io::Error::other(format!("{path:?} is not a regular file of at most {most} bytes")));
+    }
+    let mut text = String::new();
+    file.take(most).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// Creates a directory. Another container may have created it meanwhile, in a volume that both have.
