@@ -4,6 +4,9 @@
 //! checked. So the time is taken after a call was seen to reach the webhook, from the API server's own clock, and is written
 //! into the validating configuration. It counts for that very configuration: one that is created anew, or restored from a
 //! backup, gets its own.
+//!
+//! The time stays when the webhooks of the configuration change, as at an upgrade. If it did not, each upgrade that changes
+//! a rule would refuse every existing template and every declaration of a running pod, until both are created again.
 
 use boathook_api::words::CHECKED_SINCE;
 use jiff::{SignedDuration, Timestamp};
