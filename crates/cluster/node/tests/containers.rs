@@ -66,6 +66,7 @@ fn main() {
             add("a_container_runs_as_the_user_it_names", a_container_runs_as_the_user_it_names);
             add("a_missing_working_directory_is_made", a_missing_working_directory_is_made);
             add("a_read_only_root_still_has_writable_volumes", a_read_only_root_still_has_writable_volumes);
+            add("the_machines_root_can_be_a_volume", the_machines_root_can_be_a_volume);
             add("links_of_an_image_lead_no_mount_to_the_machine", links_of_an_image_lead_no_mount_to_the_machine);
             add(
                 "a_volume_at_a_link_is_writable_in_a_read_only_root",
@@ -509,6 +510,16 @@ fn a_missing_working_directory_is_made(isolation: Isolation) {
         (spec.process.uid, spec.process.cwd) = (1234, "/no/such/directory".into());
         let (code, out, err) = node.finish(spec).await;
         assert_eq!((code, out.as_str(), err.as_str()), (0, "/no/such/directory\n", ""));
+    });
+}
+
+fn the_machines_root_can_be_a_volume(isolation: Isolation) {
+    run(async {
+        let node = Node::new(isolation);
+        std::fs::write(node.dir.0.join("there"), "seen").unwrap();
+        let mut spec = shell(&format!("cat /machine{}/there", node.dir.0.display()));
+        spec.mounts = vec![Mount { source: "/".into(), target: "/machine".into(), read_only: true }];
+        assert_eq!(node.finish(spec).await, (0, "seen".to_owned(), String::new()));
     });
 }
 
