@@ -4,17 +4,17 @@ use boathook_runtime::{error_class::chain, in_time};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, ResourceExt, api::LogParams};
 
-use super::hook_pods::{container_name, runs_again};
+use super::hook_pods::runs_again;
 
 /// How much is kept: lines that are asked for, and bytes at the end of them.
 const TAIL_LINES: i64 = 100;
 const TAIL_BYTES: usize = 10 << 10;
 
 /// That it cannot be read is no reason to wait.
-pub(super) async fn tail(pods: &Api<Pod>, pod: &Pod) -> Option<String> {
+pub(super) async fn tail(pods: &Api<Pod>, pod: &Pod, container_name: Option<&str>) -> Option<String> {
     let asked = LogParams {
-        container: container_name(pod).cloned(),
-        previous: runs_again(pod),
+        container: container_name.map(str::to_owned),
+        previous: runs_again(pod, container_name),
         tail_lines: Some(TAIL_LINES),
         limit_bytes: Some(1 << 20),
         ..LogParams::default()
@@ -55,11 +55,9 @@ mod tests {
     #[tokio::test]
     async fn it_is_the_hook_that_is_read_and_not_what_was_injected_beside_it() {
         let pods = Api::namespaced(Client::new(service_fn(answer), "default"), "default");
-        let annotations = json!({"kubectl.kubernetes.io/default-container": "web"});
         let containers = json!([{"name": "web"}, {"name": "injected"}]);
-        let pod =
-            json!({"metadata": {"name": "web-pre", "annotations": annotations}, "spec": {"containers": containers}});
-        let read = tail(&pods, &serde_json::from_value(pod).unwrap()).await.unwrap();
+        let pod = json!({"metadata": {"name": "web-pre"}, "spec": {"containers": containers}});
+        let read = tail(&pods, &serde_json::from_value(pod).unwrap(), Some("web")).await.unwrap();
         assert!(read.ends_with("the end") && read.len() <= TAIL_BYTES, "{} bytes", read.len());
     }
 }

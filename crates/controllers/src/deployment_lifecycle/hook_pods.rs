@@ -1,8 +1,8 @@
 //! The pods of hooks: how each is, judged by the container that runs the hook, not by the pod's phase. What others inject
 //! into a pod may never end.
 
-use boathook_api::words::ROLLOUT_LABEL;
-use boathook_decide::deployment_lifecycle::{DEFAULT_CONTAINER, End, HookPod};
+use boathook_api::{DeploymentLifecycle, words::ROLLOUT_LABEL};
+use boathook_decide::deployment_lifecycle::{End, HookPod, stage_of};
 use jiff::SignedDuration;
 use k8s_openapi::{
     api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod},
@@ -16,9 +16,9 @@ const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
 /// Of a container that a kubelet had ended and then lost sight of. It counts that as one more start.
 const STATUS_UNKNOWN: &str = "ContainerStatusUnknown";
 
-/// Without what it wrote.
-pub(super) fn seen(pod: &Pod) -> HookPod {
-    let container = container(pod);
+/// Without what it wrote. It is judged by the container of this name: the hook's, as it is recorded.
+pub(super) fn seen(pod: &Pod, container_name: Option<&str>) -> HookPod {
+    let container = container(pod, container_name);
     HookPod {
         name: pod.name_any(),
         uid: pod.uid().unwrap_or_default(),
@@ -41,19 +41,21 @@ pub(super) fn is_live(pod: &Pod) -> bool {
     !matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// The name of the container that runs the hook.
-pub(super) fn container_name(pod: &Pod) -> Option<&String> {
-    pod.annotations().get(DEFAULT_CONTAINER)
+/// The name of the container that runs the hook, from the record of the rollout: a user may patch the annotations of a
+/// pod. Absent if the rollout has no hook at the pod's stage: it is the pod of an earlier rollout.
+pub(super) fn container_name<'a>(object: &'a DeploymentLifecycle, pod: &Pod) -> Option<&'a str> {
+    let rollout = object.status.as_ref()?.rollout.as_ref()?;
+    Some(&rollout.hooks.hook(stage_of(pod)?)?.exec_new_pod.container_name)
 }
 
-fn container(pod: &Pod) -> Option<&ContainerStatus> {
-    let name = container_name(pod)?;
-    pod.status.as_ref()?.container_statuses.as_ref()?.iter().find(|container| container.name == *name)
+fn container<'a>(pod: &'a Pod, name: Option<&str>) -> Option<&'a ContainerStatus> {
+    let name = name?;
+    pod.status.as_ref()?.container_statuses.as_ref()?.iter().find(|container| container.name == name)
 }
 
-/// Whether its command was started again: what the one before wrote is the log of the previous one.
-pub(super) fn runs_again(pod: &Pod) -> bool {
-    container(pod).is_some_and(|container| container.restart_count > 0 && runs(container))
+/// Whether the command of this container was started again: what the one before wrote is the log of the previous one.
+pub(super) fn runs_again(pod: &Pod, container_name: Option<&str>) -> bool {
+    container(pod, container_name).is_some_and(|container| container.restart_count > 0 && runs(container))
 }
 
 fn runs(container: &ContainerStatus) -> bool {
@@ -222,7 +224,7 @@ mod tests {
     fn ended(exit: i32, phase: &str, restart: &str, metadata: &Value, status: Value) -> HookPod {
         let terminated = json!({"terminated": {"exitCode": exit, "finishedAt": "2026-11-16T12:00:05Z"}});
         let mut pod = json!({
-            "metadata": {"name": "hook", "annotations": {DEFAULT_CONTAINER: "web"}},
+            "metadata": {"name": "hook"},
             "spec": {"containers": [], "restartPolicy": restart, "activeDeadlineSeconds": 60},
             "status": {"phase": phase, "containerStatuses": [{"name": "web", "image": "i", "imageID": "", "ready": false,
                 "restartCount": 0, "state": terminated}]},
@@ -232,7 +234,7 @@ mod tests {
                 pod[place][name] = value.clone();
             }
         }
-        seen(&serde_json::from_value(pod).expect("it is a pod"))
+        seen(&serde_json::from_value(pod).expect("it is a pod"), Some("web"))
     }
 
     #[test]

@@ -167,9 +167,10 @@ async fn ours(
         if !is_known && !is_ours(pod, &object.name_any(), &owners) {
             continue;
         }
-        let mut seen = hook_pods::seen(pod);
+        let container = hook_pods::container_name(object, pod);
+        let mut seen = hook_pods::seen(pod, container);
         if is_news(object, &seen, &is_over) {
-            seen.log_tail = hook_log::tail(pods, pod).await;
+            seen.log_tail = hook_log::tail(pods, pod, container).await;
         }
         found.push(seen);
     }

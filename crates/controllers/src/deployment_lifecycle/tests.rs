@@ -9,10 +9,10 @@ use std::{
 };
 
 use boathook_api::{
-    deployment_lifecycle::{Rollout, RolloutPhase, Stage, StageRecord},
+    deployment_lifecycle::{Rollout, RolloutPhase, Stage, StageRecord, StageState},
     words::{GATE, LIFECYCLE, LIFECYCLE_MANAGED},
 };
-use boathook_decide::deployment_lifecycle::{Annotate, Effect, gate::Mark};
+use boathook_decide::deployment_lifecycle::{Annotate, DEFAULT_CONTAINER, Effect, gate::Mark};
 use http::{Method, Request};
 use jiff::SignedDuration;
 use k8s_openapi::{
@@ -147,6 +147,28 @@ async fn a_pod_that_is_not_ours_is_neither_believed_nor_deleted_and_a_person_is_
     held.look().await;
     let record = held.pre().await;
     assert_eq!((record.pod_uid, record.message), (held.pods.get(&name).await.unwrap().uid(), None));
+}
+
+/// A user who may patch pods names the injected container, which has succeeded.
+#[tokio::test]
+async fn annotation_of_a_hook_pod_does_not_choose_the_judged_container() {
+    let held = held("nothing").await;
+    held.look().await;
+    held.look().await;
+    let name = held.pre().await.pod.unwrap();
+    let annotations = json!({"metadata": {"annotations": {DEFAULT_CONTAINER: "injected"}}});
+    held.pods.patch(&name, &PatchParams::default(), &Patch::Merge(annotations)).await.unwrap();
+    let container = |name: &str, state: Value| json!({"name": name, "image": "web:2", "imageID": "", "ready": false, "restartCount": 0, "state": state});
+    let ended = container("injected", json!({"terminated": {"exitCode": 0}}));
+    let status =
+        |state: Value| json!({"status": {"phase": "Running", "containerStatuses": [ended, container("web", state)]}});
+    for (state, expected) in
+        [(json!({"running": {}}), StageState::Running), (json!({"terminated": {"exitCode": 0}}), StageState::Succeeded)]
+    {
+        held.pods.patch_status(&name, &PatchParams::default(), &Patch::Merge(status(state))).await.unwrap();
+        held.look().await;
+        assert_eq!(held.pre().await.state, expected);
+    }
 }
 
 #[tokio::test]

@@ -45,12 +45,16 @@ fn maker(deployment: &str, stage: Stage) -> String {
     format!("{deployment}-{stage}")
 }
 
-/// Whether a pod is one that was made here for this Deployment: it is named so, and owned by one of these UIDs. Labels
-/// alone say nothing: whoever copies a pod copies them.
+/// The stage that a hook pod runs.
+pub fn stage_of(pod: &Pod) -> Option<Stage> {
+    let label = pod.labels().get(STAGE_LABEL)?;
+    Stage::ALL.into_iter().find(|stage| stage.as_str() == label)
+}
+
+/// Whether a pod is one that was made here for this Deployment: it is named so, and owned by one of these UIDs. Every user
+/// who may create pods could write both, so admission refuses the label [`HOOK_OF_LABEL`] from other users.
 pub fn is_ours(pod: &Pod, deployment: &str, owners: &[String]) -> bool {
-    let stage = pod.labels().get(STAGE_LABEL);
-    let stage = Stage::ALL.into_iter().find(|one| stage.is_some_and(|stage| stage == one.as_str()));
-    let named = stage.is_some_and(|stage| naming::is_derived(&pod.name_any(), &maker(deployment, stage)));
+    let named = stage_of(pod).is_some_and(|stage| naming::is_derived(&pod.name_any(), &maker(deployment, stage)));
     named && pod.owner_references().iter().any(|owner| owners.contains(&owner.uid))
 }
 
@@ -84,7 +88,7 @@ pub fn build(making: &Making<'_>) -> Option<Pod> {
         name: Some(name.clone()),
         namespace: namespace.clone(),
         labels: Some(labels),
-        // So that `kubectl logs` shows the hook, whatever is injected beside it; and it is judged by this container.
+        // So that `kubectl logs` shows the hook, whatever is injected beside it.
         annotations: Some([(DEFAULT_CONTAINER.to_owned(), hook.exec_new_pod.container_name.clone())].into()),
         owner_references: Some(vec![owner]),
         ..ObjectMeta::default()
