@@ -6,6 +6,7 @@ mod authors;
 mod deployments;
 mod gate;
 mod gate_marks;
+mod hook_pods;
 mod lifecycle_strategy;
 mod pod_declarations;
 mod records;
@@ -19,8 +20,8 @@ use std::sync::Arc;
 use boathook_api::words;
 use boathook_install::webhooks::{
     ABANDONED_BY, ABANDONMENTS, AUTHORS, DECLARATION_CHANGES, DEPLOYMENT_STATUSES, DEPLOYMENTS, FINALIZERS, GATE_MARKS,
-    POD_DECLARATIONS, RECORDS, REPLICA_SETS, ROLLOUT_REQUESTS, SCALES, SNAPSHOT_VERDICTS, TEMPLATE_DECLARATIONS,
-    VOLUME_SNAPSHOTS,
+    HOOK_PODS, POD_DECLARATIONS, RECORDS, REPLICA_SETS, ROLLOUT_REQUESTS, SCALES, SNAPSHOT_VERDICTS,
+    TEMPLATE_DECLARATIONS, VOLUME_SNAPSHOTS,
 };
 use boathook_runtime::webhook::{Ask, Reviews, refuse};
 use kube::{Client, core::admission::AdmissionResponse};
@@ -80,6 +81,7 @@ pub async fn reviews(client: Client) -> Result<(Reviews, String), Error> {
         })
         .on(FINALIZERS, |ask| async move { abandonment::review_finalizers(&ask) })
         .on(SNAPSHOT_VERDICTS, |ask| async move { snapshot_verdicts::review(&ask) })
+        .on(HOOK_PODS, |ask| async move { hook_pods::review(&ask) })
         .on(RECORDS, |ask| async move { records::review(&ask) })
         .on_by_when(VOLUME_SNAPSHOTS, move |ask, by_when| {
             let door = Arc::clone(&door);

@@ -64,12 +64,19 @@ pub(crate) async fn webhooks_answered(client: &Client) {
 
 /// Installs the webhooks that change objects, for a Boathook of this user name. None of them answers.
 pub(super) async fn install_unanswered(client: &Client, own: &str) {
-    let unanswered = |path: &str| WebhookClientConfig {
-        url: Some(format!("https://127.0.0.1:1{path}")),
-        ..WebhookClientConfig::default()
-    };
-    let configuration = boathook_install::webhooks::mutating(own, unanswered);
+    let configuration = boathook_install::webhooks::mutating(own, nowhere);
     Api::all(client.clone()).create(&PostParams::default(), &configuration).await.unwrap();
+}
+
+/// The same, with the webhooks that validate objects.
+pub(super) async fn install_unanswered_validating(client: &Client, own: &str) {
+    let configuration = boathook_install::webhooks::validating(own, nowhere);
+    Api::all(client.clone()).create(&PostParams::default(), &configuration).await.unwrap();
+}
+
+/// No server listens there.
+fn nowhere(path: &str) -> WebhookClientConfig {
+    WebhookClientConfig { url: Some(format!("https://127.0.0.1:1{path}")), ..WebhookClientConfig::default() }
 }
 
 /// The webhook without whose answer the write was refused.

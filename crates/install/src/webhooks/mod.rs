@@ -5,10 +5,12 @@
 //! what is stored can be compared with what is wanted.
 //!
 //! The annotations of a pod change by an update of the pod and of `pods/status`, and by the annotations of the Binding
-//! that assigns it to a node; other subresources keep the metadata, but are watched likewise: it costs nothing.
+//! that assigns it to a node; other subresources keep the metadata, but are watched likewise: it costs nothing. The labels
+//! of a pod change likewise.
 
 mod abandonment;
 mod gate;
+mod hook_pods;
 
 use boathook_api::words::{
     EXECUTION_HOOK_INFOS, EXECUTION_HOOK_TEMPLATE_LABEL, GROUP, NOTIFIERS_PREFIX, SNAPSHOT_MARKS,
@@ -44,6 +46,9 @@ pub const SNAPSHOT_VERDICTS: &str = "/snapshot-verdicts";
 
 /// Where statuses that only Boathook's controller writes are refused from other users.
 pub const RECORDS: &str = "/records";
+
+/// Where hook pods of other users are refused.
+pub const HOOK_PODS: &str = "/hook-pods";
 
 /// Where the right to give up an undo is checked.
 pub const ABANDONMENTS: &str = "/abandonments";
@@ -165,6 +170,24 @@ pub fn validating(own: &str, reach: impl Fn(&str) -> WebhookClientConfig) -> Val
             RECORDS,
             rule(&["UPDATE"], GROUP, &["podnotifications/status"]),
             condition("not-by-us-nor-an-agent", &records_without_agent(own)),
+            WithoutAnswer::Refuse,
+        ),
+        ValidatingWebhook {
+            rules: Some(vec![rule(&["CREATE"], "", &["pods"]), rule(&["UPDATE"], "", &["pods", "pods/*"])]),
+            ..webhook(
+                "hook-pods",
+                HOOK_PODS,
+                rule(WRITES, "", &["pods"]),
+                condition("creates-or-changes-a-hook-pod", &hook_pods::written(own)),
+                WithoutAnswer::Refuse,
+            )
+        },
+        // The labels of a Binding become those of its pod.
+        webhook(
+            "hook-pods-by-binding",
+            HOOK_PODS,
+            rule(&["CREATE"], "", &["bindings", "pods/binding"]),
+            condition("labels-a-hook-pod", &hook_pods::labelled_by_binding(own)),
             WithoutAnswer::Refuse,
         ),
         webhook(
