@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use boathook_api::{
-    ApplicationSnapshot, Declarations, PodNotification,
+    ApplicationSnapshot, Declarations, ExecutionHook, PodNotification,
     outcome::Failure,
     pod::containers,
     pod_notification::{ErrorType, Executor},
@@ -131,9 +131,12 @@ fn is_accepted(object: &PodNotification) -> bool {
     object.status.as_ref().is_some_and(|status| status.executor.is_some() || status.state.is_terminal())
 }
 
-/// Whether it was made for a hook that does not freeze any more.
+/// Whether it was made for a hook that does not freeze any more. With the feature gate off, an owner reference to a hook
+/// that did not make it counts likewise: every user who may create a PodNotification can write one.
 async fn is_late(controller: &Controller, object: &PodNotification) -> Result<bool, ObserveError> {
-    let late = owner::has_let_go(&controller.client, object, execution_hook::is_freezing).await;
+    let is_trusted = |hook: &ExecutionHook| controller.options.enabled || execution_hook::has_made(hook, object);
+    let wants = |hook: &ExecutionHook| execution_hook::is_freezing(hook) && is_trusted(hook);
+    let late = owner::has_let_go(&controller.client, object, wants).await;
     late.context(HookSnafu { name: object.name_any() })
 }
 

@@ -10,7 +10,7 @@ use boathook_api::{
     pod_notification::{Claim, ErrorType, PodNotificationStatus, State},
     words::condition,
 };
-use boathook_decide::pod_notification::Effect;
+use boathook_decide::{execution_hook::child_name, pod_notification::Effect};
 use boathook_runtime::lenient::Lenient;
 use futures::StreamExt;
 use http::{Method, Request};
@@ -20,7 +20,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::MicroTime,
 };
 use kube::{
-    Api,
+    Api, Resource,
     api::{DeleteParams, Patch, PatchParams, PostParams},
     client::Body,
     runtime::{reflector, watcher},
@@ -396,6 +396,41 @@ async fn closed_controller_starts_nothing() {
     stage.look().await.unwrap();
     assert_eq!(stage.status().await.claim, None);
     assert_eq!(stage.container.commands(), [""; 0]);
+}
+
+/// With the feature gate off, what a hook makes runs, and nothing that only names a hook as its owner.
+#[tokio::test]
+async fn owner_reference_alone_does_not_pass_the_feature_gate() {
+    for (enabled, own_action, runs) in [(false, true, true), (false, false, false), (true, false, true)] {
+        let mut stage = Stage::new(freeze(None)).await;
+        stage.controller.options.enabled = enabled;
+        let client = stage.api.clone().into_client();
+        let pod = Api::<Pod>::namespaced(client.clone(), "default").get("db-0").await.unwrap().uid().unwrap();
+        let hooks: Api<ExecutionHook> = Api::namespaced(client.clone(), "default");
+        let hook: ExecutionHook =
+            read(json!({"metadata": {"name": "hook"}, "spec": {"executionHookTemplateName": "quiet"}}));
+        hooks.create(&PostParams::default(), &hook).await.unwrap();
+        let notifier = if own_action { "freeze" } else { "thaw" };
+        let freezing = json!({"type": condition::FROZEN, "status": "Unknown", "reason": "Freezing", "message": "",
+            "lastTransitionTime": "2026-11-01T00:00:00Z"});
+        let container = json!({"podName": "db-0", "podUID": pod, "containerName": "main"});
+        let recorded = json!({"policy": "ExecuteAll", "preAction": {"notifier": notifier}});
+        let status = json!({"status": {"recorded": recorded, "conditions": [freezing],
+            "containerExecutionHookStatuses": [container]}});
+        let hook = hooks.patch_status("hook", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+        // As the hook makes it, and every user can.
+        let mut made: PodNotification = PodNotification::new(
+            &child_name(&hook, &pod),
+            read(json!({"podName": "db-0", "podUID": pod, "notifier": "freeze", "containers": ["main"],
+                "retry": "UntilTimeout"})),
+        );
+        made.metadata.owner_references = hook.controller_owner_ref(&()).map(|owner| vec![owner]);
+        let made = stage.api.create(&PostParams::default(), &made).await.unwrap();
+        stage.controller.reconcile(Arc::new(made)).await.unwrap();
+        let made = stage.api.get(&child_name(&hook, &pod)).await.unwrap();
+        let error = made.status.unwrap().error.map(|error| error.kind);
+        assert_eq!(error, (!runs).then_some(ErrorType::Revoked), "enabled: {enabled}, own action: {own_action}");
+    }
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use boathook_api::{
 };
 use kube::{Resource, ResourceExt, core::ObjectMeta};
 
-use super::Target;
+use super::{Target, is_child_of, pinned_pods};
 use crate::{maker, naming};
 
 /// Its name.
@@ -80,6 +80,17 @@ pub(super) fn find_to_take_back<'a>(
 ) -> Option<&'a PodNotification> {
     let orphan = || named(hook, target, all).filter(|found| runs_what_is_meant(hook, recorded, target, found));
     find(hook, target, all).or_else(orphan)
+}
+
+/// Whether a PodNotification is the one that this hook makes for one of its pods. Its owner and its name every user who may
+/// create a PodNotification can write, so what it runs is compared as well.
+pub fn has_made(hook: &ExecutionHook, notification: &PodNotification) -> bool {
+    let Some((status, recorded)) = hook.status.as_ref().and_then(|status| Some((status, status.recorded.as_ref()?)))
+    else {
+        return false;
+    };
+    let mut targets = pinned_pods(status).into_iter();
+    is_child_of(hook, notification) && targets.any(|target| runs_what_is_meant(hook, recorded, &target, notification))
 }
 
 fn runs_what_is_meant(hook: &ExecutionHook, recorded: &RecordedHook, target: &Target, found: &PodNotification) -> bool {

@@ -25,7 +25,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
 pub use accept::plan;
-pub use child::name as child_name;
+pub use child::{has_made, name as child_name};
 pub use targets::{Pod, Refusal, Selection, Target, recorded, selection, targets};
 
 use crate::{Leadership, maker, succeeded};
