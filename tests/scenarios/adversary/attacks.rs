@@ -56,7 +56,7 @@ pub(super) const TEMPLATE: Kind = Kind::ours("executionhooktemplates", "Executio
 pub(super) const APPLICATION_SNAPSHOT: Kind = Kind::ours("applicationsnapshots", "ApplicationSnapshot");
 pub(super) const VOLUME_SNAPSHOT: Kind =
     Kind { group: SNAPSHOT_GROUP, version: "v1", plural: "volumesnapshots", kind: "VolumeSnapshot" };
-const POD: Kind = Kind { group: "", version: "v1", plural: "pods", kind: "Pod" };
+pub(super) const POD: Kind = Kind { group: "", version: "v1", plural: "pods", kind: "Pod" };
 const BINDING: Kind = Kind { group: "", version: "v1", plural: "bindings", kind: "Binding" };
 const BINDING_OF_POD: Kind = Kind { group: "", version: "v1", plural: "pods", kind: "Binding" };
 
@@ -172,7 +172,7 @@ impl Attack {
     }
 }
 
-const fn create(
+pub(super) const fn create(
     name: &'static str,
     kind: Kind,
     victim: Victim,

@@ -10,7 +10,7 @@ use boathook_api::{
     DeploymentLifecycle,
     deployment_lifecycle::{DeploymentLifecycleSpec, Stage},
     pod_notification::Executor,
-    words::{GATE, GROUP, LIFECYCLE, VERSION},
+    words::{GATE, GROUP, HOOK_OF_LABEL, LIFECYCLE, STAGE_LABEL, VERSION},
 };
 use boathook_tests::{
     Ctx, DEADLINE,
@@ -22,12 +22,12 @@ use boathook_tests::{
     poll::Look,
     random::Random,
 };
-use k8s_openapi::api::apps::v1::ReplicaSet;
-use kube::ResourceExt;
+use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
+use kube::{ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 
 use super::{
-    attacks::{Attack, Kind, Place, Victim, change, of},
+    attacks::{Attack, Kind, POD, Place, Victim, What, change, create, of},
     attempts::{Attempt, all},
     doors::Field,
     grants,
@@ -44,6 +44,10 @@ fn replicas() -> Field {
 
 fn gate(mark: &str) -> Field {
     (vec!["metadata", "labels", GATE], json!(mark))
+}
+
+fn label(key: &'static str, value: Value) -> Field {
+    (vec!["metadata", "labels", key], value)
 }
 
 pub(super) const ATTACKS: &[Attack] = &[
@@ -91,6 +95,24 @@ pub(super) const ATTACKS: &[Attack] = &[
         vec![(vec!["spec", "pre"], Value::Null), (vec!["spec", "post"], hook("true"))]
     }),
     change("pre hook that passes", DEPLOYMENT_LIFECYCLE, Victim::None, |_| vec![(vec!["spec", "pre"], hook("true"))]),
+    create(
+        "forged hook pod",
+        POD,
+        Victim::None,
+        |place| {
+            let container = json!({"name": "main", "image": "any", "command": ["true"]});
+            json!({"metadata": {"labels": {HOOK_OF_LABEL: place.pod, STAGE_LABEL: "pre"}},
+                "spec": {"restartPolicy": "Never", "containers": [container]}})
+        },
+        &[],
+    ),
+    change("hook pod hidden", POD, Victim::None, |_| vec![label(HOOK_OF_LABEL, Value::Null)]),
+    of("status", change("hook pod hidden by status", POD, Victim::None, |_| vec![label(HOOK_OF_LABEL, Value::Null)])),
+    change("hook pod of another stage", POD, Victim::None, |_| vec![label(STAGE_LABEL, json!("post"))]),
+    // A merge patch or a JSON patch of the whole list changes more than the image, which Kubernetes refuses anyway.
+    change("other image of a hook pod", POD, Victim::None, |_| {
+        vec![(vec!["spec", "containers"], json!([{"name": "main", "image": "other"}]))]
+    }),
 ];
 
 pub(crate) async fn no_gate_opens_without_its_hook(ctx: Ctx, _: Executor) -> Result<()> {
@@ -112,11 +134,14 @@ pub(crate) async fn no_gate_opens_without_its_hook(ctx: Ctx, _: Executor) -> Res
         ensure!(after == before, "the hooks were changed\n{}", attempt.describe("its hooks are others", &sent));
     }
     web.roll_to("v2").await?;
-    web.hook_runs(Stage::Pre).await?;
+    let hook_pod = web.hook_runs(Stage::Pre).await?.name_any();
     let held = web.until_lifecycle("names the ReplicaSet that it holds", |object| {
         rollout(object).is_some_and(|rollout| rollout.replica_set.is_some())
     });
     let held = rollout(&held.await?).and_then(|rollout| rollout.replica_set.clone()).context("no ReplicaSet")?;
+    // First: another attempt may make Boathook end the hook pod and create another one.
+    let (of_pods, permitted): (Vec<_>, Vec<_>) = permitted.into_iter().partition(is_about_pods);
+    no_hook_pod_is_forged(&ctx, &hook_pod, web.name(), &of_pods).await?;
     let before = mark(&ctx, &held).await?;
     for attempt in &permitted {
         let is_set = attempt.attack.kind.plural == REPLICA_SET.plural;
@@ -136,8 +161,41 @@ fn is_about_spec(attempt: &Attempt<'_>) -> bool {
     attempt.attack.kind.plural == DEPLOYMENT_LIFECYCLE.plural && attempt.attack.subresource.is_none()
 }
 
+fn is_about_pods(attempt: &Attempt<'_>) -> bool {
+    attempt.attack.kind.plural == POD.plural
+}
+
+/// `hook_pod` is the one that runs for the Deployment.
+async fn no_hook_pod_is_forged(ctx: &Ctx, hook_pod: &str, deployment: &str, attempts: &[Attempt<'_>]) -> Result<()> {
+    let place = Place { pod: deployment.to_owned(), ..Place::nowhere() };
+    let before = hook_pods(ctx).await?;
+    for attempt in attempts {
+        let object = match attempt.attack.what {
+            What::Create(_) => attempt.object(&place),
+            What::Change(..) | What::Delete => hook_pod.to_owned(),
+        };
+        let sent = attempt.send(ctx, &place, &object).await?;
+        let after = hook_pods(ctx).await?;
+        let what = || attempt.describe(&format!("the hook pods were {before:?} and are {after:?}"), &sent);
+        ensure!(after == before, "a hook pod was forged, hidden or changed\n{}", what());
+    }
+    Ok(())
+}
+
 async fn lifecycle_spec(ctx: &Ctx, name: &str) -> Result<DeploymentLifecycleSpec> {
     Ok(ctx.api::<DeploymentLifecycle>().get(name).await?.spec)
+}
+
+/// What Boathook trusts of hook pods: name and UID, stage, and images.
+async fn hook_pods(ctx: &Ctx) -> Result<Vec<(String, Option<String>, Option<String>, Vec<String>)>> {
+    let labelled = ListParams::default().labels(HOOK_OF_LABEL);
+    let pods = ctx.api::<Pod>().list(&labelled).await?.items;
+    let trusted = pods.into_iter().map(|pod| {
+        let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+        let images = containers.filter_map(|container| container.image.clone()).collect();
+        (pod.name_any(), pod.uid(), pod.labels().get(STAGE_LABEL).cloned(), images)
+    });
+    Ok(trusted.collect())
 }
 
 /// What holds a ReplicaSet: its replicas and the gate's marks, once its Deployment controls it. An attempt may have removed

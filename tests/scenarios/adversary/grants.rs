@@ -107,7 +107,6 @@ fn no_attempt(verb: &str, resource: &str) -> Option<&'static str> {
             (resource != "pods/binding").then_some("the API server has no such verb")
         }
         "events" => Some("no process reads Events"),
-        "pods" if is_new => Some("the author of a pod declares what runs in it"),
         "pods" if is_end => Some("a deleted pod takes what is frozen with it"),
         "notifications" | "executionhooktemplates" | "volumesnapshots" if is_end => {
             Some("what runs was recorded before")
