@@ -1,8 +1,10 @@
+use std::collections::HashSet;
+
 use boathook_api::{PodNotification, pod_notification::PodNotificationSpec};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use snafu::Snafu;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 
 use super::*;
 use crate::test_cluster::{self, client_with_kinds, disturbed};
@@ -35,8 +37,10 @@ struct Script {
     hold: Arc<Notify>,
     tries: Mutex<u32>,
     client: Client,
-    /// The objects that are urgent without a change of their own, by name, and from when on.
-    urgent: Arc<Mutex<HashMap<String, Timestamp>>>,
+    /// The objects that are urgent without a change of their own, by name.
+    urgent: Arc<Mutex<HashSet<String>>>,
+    /// How often the loop has asked whether an object is urgent, by name.
+    asked: watch::Sender<HashMap<String, usize>>,
 }
 
 impl Reconcile<PodNotification> for Script {
@@ -72,8 +76,9 @@ impl Reconcile<PodNotification> for Script {
     }
 
     fn urgent_at(&self, object: &PodNotification) -> Option<Timestamp> {
-        let named = self.urgent.lock().unwrap().get(&object.name_any()).copied();
-        named.or_else(|| object.labels().contains_key("urgent").then_some(Timestamp::MIN))
+        self.asked.send_modify(|asked| *asked.entry(object.name_any()).or_default() += 1);
+        let is_named = self.urgent.lock().unwrap().contains(&object.name_any());
+        (is_named || object.labels().contains_key("urgent")).then_some(Timestamp::MIN)
     }
 
     fn gone(&self, object: &ObjectRef<PodNotification>) {
@@ -87,7 +92,8 @@ struct Stage {
     told: mpsc::UnboundedReceiver<Told>,
     trigger: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
     hold: Arc<Notify>,
-    urgent: Arc<Mutex<HashMap<String, Timestamp>>>,
+    urgent: Arc<Mutex<HashSet<String>>>,
+    asked: watch::Sender<HashMap<String, usize>>,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
     running: tokio::task::JoinHandle<()>,
 }
@@ -100,15 +106,21 @@ impl Stage {
     async fn with_places(client: Client, places: usize) -> Self {
         let (sender, told) = mpsc::unbounded_channel();
         let hold = Arc::<Notify>::default();
-        let urgent = Arc::<Mutex<HashMap<String, Timestamp>>>::default();
-        let (tries, given) = (Mutex::default(), Arc::clone(&urgent));
-        let script = Script { told: sender, hold: Arc::clone(&hold), tries, client: client.clone(), urgent: given };
+        let (urgent, asked) = (Arc::<Mutex<HashSet<String>>>::default(), watch::Sender::default());
+        let script = Script {
+            told: sender,
+            hold: Arc::clone(&hold),
+            tries: Mutex::default(),
+            client: client.clone(),
+            urgent: Arc::clone(&urgent),
+            asked: asked.clone(),
+        };
         let mut run = RunLoop::new(client.clone(), watcher::Config::default()).concurrency(places);
         let trigger = run.channel();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let running = tokio::spawn(run.run(Arc::new(script), stopped.map(drop)));
         let api = Api::namespaced(client.clone(), "default");
-        Self { client, api, told, trigger, hold, urgent, stop: Some(stop), running }
+        Self { client, api, told, trigger, hold, urgent, asked, stop: Some(stop), running }
     }
 
     async fn create(&self, name: &str, deed: &str) {
@@ -173,8 +185,8 @@ async fn what_fails_is_tried_again_and_what_asks_is_looked_at_again() {
 async fn every_waiter_learns_that_the_store_is_complete() {
     let client = client_with_kinds().await;
     let (told, _looks) = mpsc::unbounded_channel();
-    let (hold, tries, urgent) = (Arc::default(), Mutex::default(), Arc::default());
-    let script = Script { told, hold, tries, client: client.clone(), urgent };
+    let (hold, tries, urgent, asked) = (Arc::default(), Mutex::default(), Arc::default(), watch::Sender::default());
+    let script = Script { told, hold, tries, client: client.clone(), urgent, asked };
     let run = RunLoop::<PodNotification>::new(client, watcher::Config::default());
     let waiters = [run.listed(), run.listed()].map(tokio::spawn);
     let _running = tokio::spawn(run.run(Arc::new(script), future::pending()));
@@ -252,8 +264,11 @@ async fn object_that_a_trigger_names_as_urgent_passes_those_that_wait() {
     for name in ["first", "second"] {
         stage.create(name, "").await;
     }
-    stage.urgent.lock().unwrap().insert("second".to_owned(), Timestamp::MIN);
-    // The store may not have it yet: then its appearance is the news.
+    // Once when the store has it, and again when it begins to wait.
+    let mut asked = stage.asked.subscribe();
+    let waits = asked.wait_for(|asked| asked.get("second").is_some_and(|times| *times >= 2));
+    tokio::time::timeout(DEADLINE, waits).await.expect("it does not wait").unwrap();
+    stage.urgent.lock().unwrap().insert("second".to_owned());
     stage.trigger.send(ObjectRef::new("second").within("default")).unwrap();
     stage.expect("second", "one").await;
     stage.hold.notify_one();
