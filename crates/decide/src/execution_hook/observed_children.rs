@@ -46,7 +46,9 @@ pub(super) fn pre(child: &PodNotification) -> Pre {
 
 pub(super) fn post(child: &PodNotification) -> Post {
     if pre(child) == Pre::UnderWay {
-        return Post::Owed;
+        // An undo may run beside handlers that cannot be ended; its success is known only when these have ended.
+        let failed = find(child, condition::UNDONE).is_some_and(|undone| undone.reason == reason::UNDO_FAILED);
+        return if failed { Post::Failed } else { Post::Owed };
     }
     if child.spec.undo.is_none() {
         return Post::Done;

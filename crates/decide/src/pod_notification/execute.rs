@@ -65,9 +65,15 @@ fn running(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> Deci
     // Otherwise it follows the handler's own end, which its timeout bounds.
     let urgent = expired || ending::is_ending(&observed.pod);
     let beside = end == Effect::BeginNoMore && urgent && observed.undo == Progress::Idle;
+    let cannot_end = end == Effect::BeginNoMore;
     decision.effects.push(end);
     if beside {
         rounds::start(object, &mut decision);
+    }
+    if let Progress::Ended { results, round } = &observed.undo
+        && cannot_end
+    {
+        rounds::ended_beside(observed.me.role, object, results, *round, now, &mut decision);
     }
     decision
 }

@@ -101,6 +101,28 @@ pub(super) fn recorded(
     status.containers.iter().filter(|record| asked_for(record)).filter_map(work).collect()
 }
 
+/// A round has ended while handlers still run: what failed is reported and tried again. What succeeded is not recorded, since
+/// a handler that ends later is undone once more.
+pub(super) fn ended_beside(
+    role: Role,
+    object: &Object<'_>,
+    results: &[(String, Ended)],
+    round: u32,
+    now: Timestamp,
+    decision: &mut Decision,
+) {
+    let work = failed(object, results);
+    if work.is_empty() {
+        return;
+    }
+    try_again(object, work, results, round, now, decision);
+    let failed: Vec<_> = results.iter().filter(|(_, ended)| ended.outcome != Outcome::Succeeded).cloned().collect();
+    let mut status = object.status.clone();
+    if write_results(role, object, &mut status, &failed, round) {
+        report_failure(object, status, |record| failed_in(&failed, &record.name), now, decision);
+    }
+}
+
 /// A round of the undo has ended.
 pub(super) fn ended(
     role: Role,
@@ -110,8 +132,33 @@ pub(super) fn ended(
     now: Timestamp,
 ) -> Decision {
     let mut status = object.status.clone();
+    let news = write_results(role, object, &mut status, results, round);
+    let open = |record: &ContainerNotificationStatus| {
+        record.undo.is_some() && (is_owed(record) || failed_in(results, &record.name))
+    };
+    if !status.containers.iter().any(open) {
+        let (why, message) = held::word_of_the_end(&status);
+        return undo::close(object, status, ("True", why, &message), Gravity::Normal, now);
+    }
+    let mut decision = Decision::default();
+    // Before any write: what needs no API server does not wait for one.
+    try_again(object, recorded(&status, open), results, round, now, &mut decision);
+    if news {
+        report_failure(object, status, open, now, &mut decision);
+    }
+    decision
+}
+
+/// Writes down how the undos ended. Returns whether that is worth a write.
+fn write_results(
+    role: Role,
+    object: &Object<'_>,
+    status: &mut PodNotificationStatus,
+    results: &[(String, Ended)],
+    round: u32,
+) -> bool {
     // A process without the lease retries beside the leader: if both repeated their failures, neither would stop.
-    let is_outdated = !role.is_thaw_only() && is_outdated(&status, results);
+    let is_outdated = !role.is_thaw_only() && is_outdated(status, results);
     let mut news = false;
     for (container, ended) in results {
         let record = status.containers.iter_mut().find(|record| &record.name == container);
@@ -128,29 +175,27 @@ pub(super) fn ended(
             }
         }
     }
-    let open = |record: &ContainerNotificationStatus| {
-        record.undo.is_some() && (is_owed(record) || failed_in(results, &record.name))
-    };
-    let Some(record) = status.containers.iter().find(|record| open(record)) else {
-        let (why, message) = held::word_of_the_end(&status);
-        return undo::close(object, status, ("True", why, &message), Gravity::Normal, now);
-    };
-    let mut decision = Decision::default();
-    // Before any write: what needs no API server does not wait for one.
-    try_again(object, recorded(&status, open), results, round, now, &mut decision);
-    if news {
-        let error = record.undo.as_ref().and_then(|undo| undo.error.as_ref());
-        let why = error.map_or("not tried yet", |error| error.message.as_str());
-        let why = format!("container `{}`: {why}", record.name);
-        let message =
-            format!("{why}; it is tried again until it succeeds. Look at the pod: what was done there still holds");
-        let saying =
-            Saying { kind: condition::UNDONE, status: "False", reason: reason::UNDO_FAILED, message: &message };
-        conditions::set(&mut status.conditions, saying, object.generation(), now);
-        decision.effects.push(Effect::WriteStatus(Box::new(status)));
-        decision.reports.push(undo::report(Gravity::Warning, reason::UNDO_FAILED, message));
-    }
-    decision
+    news
+}
+
+/// Reports the first undo of these that is not done.
+fn report_failure(
+    object: &Object<'_>,
+    mut status: PodNotificationStatus,
+    is_open: impl Fn(&ContainerNotificationStatus) -> bool,
+    now: Timestamp,
+    decision: &mut Decision,
+) {
+    let Some(record) = status.containers.iter().find(|record| is_open(record)) else { return };
+    let error = record.undo.as_ref().and_then(|undo| undo.error.as_ref());
+    let why = error.map_or("not tried yet", |error| error.message.as_str());
+    let why = format!("container `{}`: {why}", record.name);
+    let message =
+        format!("{why}; it is tried again until it succeeds. Look at the pod: what was done there still holds");
+    let saying = Saying { kind: condition::UNDONE, status: "False", reason: reason::UNDO_FAILED, message: &message };
+    conditions::set(&mut status.conditions, saying, object.generation(), now);
+    decision.effects.push(Effect::WriteStatus(Box::new(status)));
+    decision.reports.push(undo::report(Gravity::Warning, reason::UNDO_FAILED, message));
 }
 
 /// Whether the status reports a failure of a minute before.

@@ -79,6 +79,30 @@ fn undo_in_an_ending_pod_does_not_wait_for_handlers() {
     }
 }
 
+#[test]
+fn undo_that_fails_beside_a_handler_is_reported_and_tried_again() {
+    let mut look = Look { run: Progress::Running, ..Look::at_claimed(Executor::Api) }.requested();
+    (look.pod, look.now) = (ending(), 6);
+    look.undo = ended([4, 5], back_only());
+    let decision = look.decide();
+    assert_eq!(
+        (deeds(&decision), decision.reports.len()),
+        (vec!["begin no more".into(), "undo front".into(), "write".into()], 1)
+    );
+    let status = status(&decision).expect("a status is written");
+    assert_eq!((undone(&status), status.state), ("UndoFailed".to_owned(), State::New));
+    let succeeded = |name: &str| {
+        let record = status.containers.iter().find(|record| record.name == name);
+        record.and_then(|record| record.undo.as_ref()).expect("it is armed").succeeded
+    };
+    assert_eq!(succeeded("front"), Some(false));
+    assert_eq!(succeeded("back"), None, "a handler that ends later is undone once more");
+    let mut look = look.written();
+    assert_eq!(deeds(&look.decide()), ["begin no more", "undo front"], "the failure is reported once");
+    look.undo = ended([6, 7], SUCCEEDED);
+    assert_eq!(deeds(&look.decide()), ["begin no more"]);
+}
+
 /// The handlers that ended in these containers had found none to start in.
 fn without_instance(look: &mut Look, containers: &[&str]) {
     let Progress::Ended { results, .. } = &mut look.run else { panic!("it has not ended") };

@@ -21,7 +21,8 @@ use crate::world::{self, is_closed};
 
 /// How many writes each phase of an object may take; a snapshot has one more for each hook, and two for one that shares
 /// its freeze; a PodNotification has two whenever a person cannot wait: one hands that down, one says what came of it; a
-/// hook has one more if a PostAction failed: it reports the failure, and then the success of a later attempt.
+/// hook has one more for each pod but the first, and one if a PostAction failed: it reports the failure, and then the success
+/// of a later attempt.
 const MOST_WRITES: usize = 5;
 
 impl World {
@@ -154,7 +155,10 @@ impl World {
         let most = match key.0 {
             Kind::Snapshot => MOST_WRITES + self.plan.hooks.len() + sharing,
             Kind::Notification => MOST_WRITES + 2 * self.impatience,
-            Kind::Hook => MOST_WRITES + usize::from(earlier.as_ref().is_some_and(|object| has_failed_to_thaw(object))),
+            Kind::Hook => {
+                let failed = earlier.as_ref().is_some_and(|object| has_failed_to_thaw(object));
+                MOST_WRITES + usize::from(failed) + self.plan.pods.saturating_sub(1)
+            }
             Kind::Volume => MOST_WRITES,
         };
         let uid = earlier.clone().or_else(|| self.server.get(key)).and_then(|object| object.meta().uid.clone());
