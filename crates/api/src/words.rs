@@ -173,7 +173,8 @@ pub mod reason {
     pub const UNDO_SUCCEEDED: &str = "UndoSucceeded";
     /// `Undone`: an undo failed; it is tried again until it succeeds or the pod is gone.
     pub const UNDO_FAILED: &str = "UndoFailed";
-    /// `Undone`: the pod is gone and its node is well, so there is nothing left to undo.
+    /// `Undone`: the pod is gone and its node is well, so there is nothing left to undo. `Thawed`: likewise, and the PostAction
+    /// did not run.
     pub const POD_GONE: &str = "PodGone";
     /// The pod was told to end, so its undo was asked for.
     pub const POD_ENDING: &str = "PodEnding";

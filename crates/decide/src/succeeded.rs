@@ -63,6 +63,7 @@ pub(crate) fn of_execution_hook(status: &ExecutionHookStatus) -> Word {
     let thawed = conditions::find(&status.conditions, condition::THAWED);
     match (frozen.filter(is_failure), thawed, status.post_action_succeed) {
         (Some(frozen), _, _) => as_said("False", frozen),
+        (None, Some(thawed), Some(true)) if thawed.reason == reason::POD_GONE => as_said("False", thawed),
         (None, Some(thawed), Some(true)) => as_said("True", thawed),
         (None, Some(thawed), Some(false)) => as_said("False", thawed),
         (None, _, _) => in_progress(),

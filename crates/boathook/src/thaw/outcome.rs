@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use boathook_api::{ExecutionHook, PodNotification};
+use boathook_api::{
+    ExecutionHook, PodNotification,
+    words::{condition, reason},
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::ResourceExt;
 
@@ -12,6 +15,8 @@ use crate::hooks::{State, state};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Thawed,
+    /// A pod was gone before its PostAction ran.
+    PodGone,
     /// A PostAction failed since it was asked for.
     Failed,
     /// A person gave it up.
@@ -25,7 +30,7 @@ impl Outcome {
         match self {
             Self::Thawed => true,
             Self::Abandoned => forced,
-            Self::Failed | Self::Unconfirmed => false,
+            Self::PodGone | Self::Failed | Self::Unconfirmed => false,
         }
     }
 }
@@ -55,6 +60,7 @@ pub(super) fn outcome(hook: Option<&ExecutionHook>, children: &[&PodNotification
     // A hook that was deleted goes when its PostActions have ended, and not before.
     let Some(hook) = hook else { return Some(Outcome::Thawed) };
     match state(hook) {
+        State::Thawed if is_pod_gone(hook) => return Some(Outcome::PodGone),
         State::Thawed | State::Refused => return Some(Outcome::Thawed),
         State::Abandoned => return Some(Outcome::Abandoned),
         State::ThawUnconfirmed => return Some(Outcome::Unconfirmed),
@@ -63,6 +69,12 @@ pub(super) fn outcome(hook: Option<&ExecutionHook>, children: &[&PodNotification
     let owed = children.iter().filter(|child| is_owed(child));
     let mut failed = owed.map(|child| ends(child).any(|(key, end)| before.0.get(&key) != Some(&end))).peekable();
     (failed.peek().is_some() && failed.all(|failed| failed)).then_some(Outcome::Failed)
+}
+
+fn is_pod_gone(hook: &ExecutionHook) -> bool {
+    let conditions = hook.status.iter().flat_map(|status| &status.conditions);
+    let mut thawed = conditions.filter(|one| one.type_ == condition::THAWED);
+    thawed.any(|thawed| thawed.reason == reason::POD_GONE)
 }
 
 fn is_owed(child: &PodNotification) -> bool {
@@ -109,6 +121,7 @@ mod tests {
     fn a_hook_says_how_it_ended() {
         let ended = |thawed| outcome(Some(&hook(Some(thawed))), &[], &Before::default());
         assert_eq!(ended(("True", "Thawed")), Some(Outcome::Thawed));
+        assert_eq!(ended(("True", "PodGone")), Some(Outcome::PodGone));
         assert_eq!(ended(("False", "Abandoned")), Some(Outcome::Abandoned));
         assert_eq!(ended(("Unknown", "ThawUnconfirmed")), Some(Outcome::Unconfirmed));
         assert_eq!(ended(("False", "Thawing")), None);

@@ -5,6 +5,7 @@ use boathook_api::{
     ExecutionHook, PodNotification,
     execution_hook::{ContainerExecutionHookStatus, ExecutionHookActionStatus},
     pod_notification::UndoStatus,
+    words::condition,
 };
 use kube::ResourceExt;
 
@@ -64,6 +65,11 @@ fn said(hook: &ExecutionHook, outcome: Outcome) -> String {
     match outcome {
         Outcome::Thawed if state(hook) == State::Refused => "nothing was frozen".to_owned(),
         Outcome::Thawed => window.map_or_else(|| "thawed".to_owned(), |window| format!("thawed after {window}")),
+        Outcome::PodGone => {
+            let thawed =
+                hook.status.iter().flat_map(|status| &status.conditions).find(|one| one.type_ == condition::THAWED);
+            format!("not thawed: {}", thawed.map(|thawed| thawed.message.as_str()).unwrap_or_default())
+        }
         Outcome::Failed => "NOT thawed; it is tried again until it succeeds, and --force gives it up".to_owned(),
         Outcome::Abandoned => "given up, and recorded as such: somebody must make sure that it is thawed".to_owned(),
         Outcome::Unconfirmed => "nobody hears of its node: it may still run there, frozen. Look at the node".to_owned(),

@@ -51,7 +51,7 @@ pub(crate) fn print(timeline: &Timeline, screen: &mut Screen) -> Result<()> {
     let glyphs = if output::is_unicode() { Glyphs::UNICODE } else { Glyphs::ASCII };
     let drawing = lines(timeline, Look { width: output::width(), glyphs });
     if drawing.is_empty() {
-        screen.line("nothing was frozen")?;
+        screen.line("no freeze is recorded so far")?;
         return Ok(());
     }
     screen.line("")?;

@@ -104,7 +104,17 @@ fn failure(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now:
     if let Some(why) = hooks.filter(|_| status.trouble.is_none()) {
         match observed.object.spec.on_hook_failure {
             OnHookFailure::Fail => return Some(why),
-            OnHookFailure::CrashConsistent => status.trouble = Some(why),
+            OnHookFailure::CrashConsistent => {
+                // Only the thaw of every hook says that nothing is frozen.
+                let saying = Saying {
+                    kind: condition::FROZEN,
+                    status: "Unknown",
+                    reason: reason::HOOK_FAILED,
+                    message: &why.message,
+                };
+                conditions::set(&mut status.conditions, saying, observed.object.metadata.generation, now);
+                status.trouble = Some(why);
+            }
         }
     }
     if deadline(observed, status).is_some_and(|deadline| deadline <= now) {

@@ -329,7 +329,15 @@ fn say_thawed(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, n
             }
         }
         (None, true) => say(observed, status, (condition::THAWED, "True", reason::NOTHING_TO_UNDO, ""), now),
-        (None, false) => say(observed, status, (condition::THAWED, "True", reason::THAWED, ""), now),
+        (None, false) => {
+            // A hook that is gone cannot repeat that a pod was gone before its PostAction ran.
+            let own = conditions::find(&status.conditions, condition::THAWED).into_iter();
+            let hooks = observed.own_hooks().filter_map(|hook| hook.status.as_ref());
+            let mut said = hooks.filter_map(|hook| conditions::find(&hook.conditions, condition::THAWED)).chain(own);
+            let gone = said.find(|thawed| thawed.reason == reason::POD_GONE).map(|thawed| thawed.message.clone());
+            let why = if gone.is_some() { reason::POD_GONE } else { reason::THAWED };
+            say(observed, status, (condition::THAWED, "True", why, &gone.unwrap_or_default()), now)
+        }
     }
 }
 

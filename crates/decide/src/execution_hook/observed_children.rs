@@ -95,6 +95,11 @@ pub(super) fn is_asked(child: &PodNotification) -> bool {
     child.spec.undo_requested || child.metadata.deletion_timestamp.is_some()
 }
 
+/// Whether its pod was gone before its undo ran.
+pub(super) fn is_pod_gone(child: &PodNotification) -> bool {
+    find(child, condition::UNDONE).is_some_and(|undone| undone.reason == reason::POD_GONE)
+}
+
 /// Whether a person gave its undo up.
 pub(super) fn is_abandoned(child: &PodNotification) -> bool {
     find(child, condition::UNDONE).is_some_and(|undone| undone.reason == reason::ABANDONED)

@@ -161,7 +161,7 @@ fn why_over(
     }
     let undone_by_itself = children().any(|child| !seen::is_asked(child) && seen::undo_begun(child));
     if undone_by_itself || expires.is_some_and(|expires| expires <= now) {
-        let message = "the time was over before anybody asked for the thaw: it was taken back".to_owned();
+        let message = "expirationSeconds passed before the thaw was requested".to_owned();
         return over(reason::EXPIRED, message);
     }
     // Somebody thaws one pod by hand: the others would be frozen for nothing.

@@ -123,7 +123,10 @@ fn thaw(
     let vanished = parts.iter().find(|(target, child)| child.is_none() && has_vanished(status, target));
     match post_action_succeed {
         None => ("False", reason::THAWING, String::new()),
-        Some(true) => ("True", reason::THAWED, String::new()),
+        Some(true) => match parts.iter().filter_map(|(_, child)| *child).find(|child| seen::is_pod_gone(child)) {
+            Some(child) => ("True", reason::POD_GONE, pod_gone_message(&child.spec.pod_name)),
+            None => ("True", reason::THAWED, String::new()),
+        },
         Some(false) => match (in_state(Post::Failed), in_state(Post::GivenUp)) {
             (None, Some(child)) if seen::is_abandoned(child) => {
                 ("False", reason::ABANDONED, seen::undone_message(child))
@@ -142,6 +145,13 @@ fn thaw(
             }
         },
     }
+}
+
+fn pod_gone_message(pod: &str) -> String {
+    format!(
+        "pod `{pod}` is gone, so its PostAction did not run there. If what was frozen outlives the pod, on a volume for \
+         example, thaw it by hand"
+    )
 }
 
 fn vanished_message(pod: &str) -> String {
@@ -197,9 +207,10 @@ pub(super) fn reports(before: &ExecutionHookStatus, after: &ExecutionHookStatus)
                 let note = window.map(|window| format!("thawed after {window}"));
                 (Gravity::Normal, "Thaw", note.unwrap_or_else(|| "there is nothing left to thaw".to_owned()))
             }
-            (condition::THAWED, reason::THAW_FAILED | reason::ABANDONED | reason::THAW_UNCONFIRMED) => {
-                (Gravity::Warning, "Thaw", condition.message.clone())
-            }
+            (
+                condition::THAWED,
+                reason::THAW_FAILED | reason::ABANDONED | reason::THAW_UNCONFIRMED | reason::POD_GONE,
+            ) => (Gravity::Warning, "Thaw", condition.message.clone()),
             _ => return None,
         };
         Some(Report { about: About::Object, gravity, reason: condition.reason.clone(), action, note })

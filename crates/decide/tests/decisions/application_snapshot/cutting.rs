@@ -149,6 +149,7 @@ fn crash_consistent_goes_on_when_a_hook_expires_and_does_not_forget_it() {
     look.play(1);
     assert_eq!(deeds(&look.decide()), ["write Cutting"]);
     let mut look = look.done();
+    assert_eq!(said(&look.status(), condition::FROZEN), "Unknown HookFailed");
     assert_eq!(deeds(&look.decide()), [""; 0]);
     assert_eq!(look.decide().again, Some(at(63)));
     // The first trouble is the one that counts.

@@ -38,6 +38,22 @@ fn hooks_are_thawed_in_reverse_and_each_is_waited_for() {
     assert_eq!(deeds(&look.decide()), ends);
 }
 
+#[test]
+fn snapshot_says_that_a_pod_was_gone_before_its_post_action() {
+    let mut look = Look::at_thawing(json!({}));
+    look.thaw_asked();
+    let mut look = look.done();
+    look.thaw_asked();
+    for hook in &mut look.hooks {
+        let conditions = hook.status.iter_mut().flat_map(|status| &mut status.conditions);
+        for thawed in conditions.filter(|one| one.type_ == condition::THAWED) {
+            (thawed.reason, thawed.message) = ("PodGone".to_owned(), "pod `db-0` is gone".to_owned());
+        }
+    }
+    let look = look.done();
+    assert_eq!(said(&look.status(), condition::THAWED), "True PodGone");
+}
+
 /// `kubectl delete --cascade=orphan` removes the owner references.
 #[test]
 fn orphaned_hook_is_thawed() {

@@ -381,7 +381,13 @@ fn a_pod_that_is_gone_needs_no_thaw() {
     look.undo(1, [10, 12], true);
     look.close(0, "True", "PodGone");
     assert_eq!(deeds(&look.decide()), ["write", "let go"]);
-    assert_eq!(written(&look.decide()).post_action_succeed, Some(true));
+    let status = written(&look.decide());
+    assert_eq!(status.post_action_succeed, Some(true));
+    assert_eq!(said(&status, condition::THAWED), "True PodGone");
+    assert_eq!(said(&status, condition::SUCCEEDED), "False PodGone");
+    assert!(message(&status, condition::THAWED).contains("its PostAction did not run"));
+    let reports = look.decide().reports;
+    assert_eq!((reports.len(), reports[0].gravity), (1, Gravity::Warning));
     // Somebody has to let it go.
     let finalizers = look.object.metadata.finalizers.clone();
     let mut look = look.done();
