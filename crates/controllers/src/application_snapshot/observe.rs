@@ -194,7 +194,8 @@ async fn sharers(
     all_cut: bool,
 ) -> Result<Vec<ApplicationSnapshot>, ObserveError> {
     let api: Api<Lenient<ApplicationSnapshot>> = Api::namespaced(controller.surroundings.client.clone(), namespace);
-    let followers = status.followers.iter().filter(|_| all_cut);
+    let needs_followers = all_cut || status.phase >= Phase::Thawing;
+    let followers = status.followers.iter().filter(|_| needs_followers);
     // A thaw that failed may succeed after all, and the record of the first one says so when its hook is gone.
     let needs_first = !status.phase.is_terminal() || status.phase == Phase::ThawFailed;
     let first = status.shares_freeze_of.iter().filter(|_| needs_first);

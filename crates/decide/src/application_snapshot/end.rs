@@ -19,6 +19,9 @@ use crate::{
 /// How often a thaw looks at a hook that lost its owner reference, until it is thawed.
 const LOOK_AT_ORPHANS: SignedDuration = SignedDuration::from_secs(1);
 
+/// How often a snapshot whose freeze is shared looks whether the others have recorded how the thaw went.
+const LOOK_AT_FOLLOWERS: SignedDuration = SignedDuration::from_secs(1);
+
 /// The reasons of a condition Thawed that is not true when everything else is over.
 const FAILURES: [&str; 2] = [reason::THAW_FAILED, reason::THAW_UNCONFIRMED];
 
@@ -86,6 +89,7 @@ pub(super) fn thaw(observed: &Observed<'_>, mut status: ApplicationSnapshotStatu
     decision.reports.extend(reports);
     decision.effects.push(Effect::WriteStatus(Box::new(status.clone())));
     decision.effects.extend(let_go(observed, &status));
+    decision.again = look_at_followers(observed, &status, now);
     decision
 }
 
@@ -124,7 +128,10 @@ pub(super) fn tidy(observed: &Observed<'_>, mut status: ApplicationSnapshotStatu
     decision.effects.extend(let_go(observed, &status));
     match leaving::goes_at(observed, &status) {
         Some(ends) if ends <= now => decision.effects.push(Effect::Delete),
-        later => decision.again = later.or_else(|| look_at_orphans(observed, now)),
+        later => {
+            let soon = look_at_followers(observed, &status, now).or_else(|| look_at_orphans(observed, now));
+            decision.again = soon.into_iter().chain(later).min();
+        }
     }
     decision
 }
@@ -174,8 +181,17 @@ fn mark(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Vec<Effe
     lacking.map(mark).collect()
 }
 
-/// Hooks that did all they should go; others stay, for a person to read.
+/// When to look again at followers that have yet to record how the thaw went.
+fn look_at_followers(observed: &Observed<'_>, status: &ApplicationSnapshotStatus, now: Timestamp) -> Option<Timestamp> {
+    sharing::is_read(observed, status).then(|| now + LOOK_AT_FOLLOWERS)
+}
+
+/// Hooks that did all they should go; others stay, for a person to read. Nothing goes while a follower has yet to record how
+/// the thaw went: it reads that from this object and its hooks.
 fn let_go(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Vec<Effect> {
+    if sharing::is_read(observed, status) {
+        return vec![];
+    }
     let clean = status
         .hooks
         .iter()

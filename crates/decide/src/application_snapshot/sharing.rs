@@ -112,6 +112,13 @@ pub(super) fn is_waited_for(observed: &Observed<'_>, status: &ApplicationSnapsho
     status.consistency == Some(Consistency::Application) && observed.others.iter().filter(follows).any(holds)
 }
 
+/// Whether a follower has yet to record how the thaw went.
+pub(super) fn is_read(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> bool {
+    let follows = |other: &&ApplicationSnapshot| status.followers.contains(&reference(other));
+    let is_over = |other: &ApplicationSnapshot| other.status.as_ref().is_some_and(|status| status.phase.is_terminal());
+    observed.others.iter().filter(follows).any(|other| !is_over(other))
+}
+
 /// Nothing has gone wrong with it, and it goes on.
 fn holds(other: &ApplicationSnapshot) -> bool {
     let trouble = other.status.as_ref().is_some_and(|status| status.trouble.is_some());

@@ -5,10 +5,11 @@ use boathook_api::{
     application_snapshot::{Consistency, Phase, SnapshotReference, Trouble},
 };
 use boathook_decide::application_snapshot::Decision;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 
-use super::{Look, claim, deeds, said, user};
+use super::{Look, at, claim, deeds, said, user};
 
 /// The first one, at its freeze.
 fn first() -> Look {
@@ -295,4 +296,23 @@ fn it_is_over_when_the_first_one_is_and_leaves_the_hooks_alone() {
     assert_eq!(second.decide(), Decision::default());
     let names = |object: &ApplicationSnapshot| object.finalizers().to_vec();
     assert!(names(&second.object).is_empty());
+}
+
+#[test]
+fn first_one_and_its_hooks_stay_until_followers_have_recorded_the_thaw() {
+    let (mut first, second) = both(json!({}));
+    first.object.metadata.deletion_timestamp = Some(Time(at(first.now)));
+    let mut first = first.done();
+    assert_eq!(first.phase(), Phase::Thawing);
+    first.thaw_asked();
+    let mut first = first.done();
+    first.thaw_asked();
+    assert_eq!(deeds(&first.decide()), ["write Failed"]);
+    let mut first = first.done();
+    assert_eq!(first.decide().again, Some(at(first.now + 1)));
+    assert!(!deeds(&first.decide()).contains(&"let go".to_owned()));
+    let mut over = second.object;
+    over.status.as_mut().expect("it is frozen").phase = Phase::Failed;
+    first.others = vec![over];
+    assert_eq!(deeds(&first.decide()), ["delete hook", "delete hook", "let go"]);
 }

@@ -99,8 +99,10 @@ impl World {
 
     /// Those that share a freeze with it, where that matters; not from the watch.
     fn sharers(&self, status: &ApplicationSnapshotStatus, all_cut: bool) -> Vec<ApplicationSnapshot> {
-        let followers = status.followers.iter().filter(|_| all_cut);
-        let first = status.shares_freeze_of.iter().filter(|_| !status.phase.is_terminal());
+        let needs_followers = all_cut || status.phase >= Phase::Thawing;
+        let followers = status.followers.iter().filter(|_| needs_followers);
+        let needs_first = !status.phase.is_terminal() || status.phase == Phase::ThawFailed;
+        let first = status.shares_freeze_of.iter().filter(|_| needs_first);
         let there = followers.chain(first).filter_map(|one| self.server.get(&(Kind::Snapshot, one.name.clone())));
         there.filter_map(|object| self::snapshot(&object)).collect()
     }
