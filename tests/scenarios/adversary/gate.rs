@@ -199,8 +199,9 @@ async fn hook_pods(ctx: &Ctx) -> Result<Vec<(String, Option<String>, Option<Stri
 }
 
 /// What holds a ReplicaSet: its replicas and the gate's marks, once its Deployment controls it. An attempt may have removed
-/// its owner reference.
-async fn mark(ctx: &Ctx, set: &str) -> Result<(Option<i32>, Option<String>, Option<String>)> {
+/// its owner reference. Of the annotation only the key counts: an apply of null makes its value empty, until the Deployment
+/// controller writes it again.
+async fn mark(ctx: &Ctx, set: &str) -> Result<(Option<i32>, Option<String>, bool)> {
     let sets = ctx.api::<ReplicaSet>();
     let set = ctx.poll_until(DEADLINE, "its Deployment controls the ReplicaSet", async || {
         let set = sets.get(set).await.context("the held ReplicaSet is gone")?;
@@ -208,6 +209,6 @@ async fn mark(ctx: &Ctx, set: &str) -> Result<(Option<i32>, Option<String>, Opti
         Ok(if is_controlled { Look::Done(set) } else { Look::NotYet("it has no controller".to_owned()) })
     });
     let set = set.await?;
-    let (label, annotation) = (set.labels().get(GATE).cloned(), set.annotations().get(LIFECYCLE).cloned());
+    let (label, annotation) = (set.labels().get(GATE).cloned(), set.annotations().contains_key(LIFECYCLE));
     Ok((set.spec.and_then(|spec| spec.replicas), label, annotation))
 }
