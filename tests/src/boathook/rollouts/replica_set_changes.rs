@@ -98,7 +98,9 @@ impl SetChange<'_> {
     /// Never when another template was already wanted. Whoever opens it has looked at the Deployment after its hooks had
     /// passed: what was written only after that may have come too late.
     fn opens(&self) -> Result<()> {
-        let wanted = self.before.deployment.as_ref().and_then(|one| one.spec.as_ref()).map(|spec| &spec.template);
+        // It was deleted after Boathook had looked at it, and its ReplicaSets go with it: none of them can roll out.
+        let Some(deployment) = &self.before.deployment else { return Ok(()) };
+        let wanted = deployment.spec.as_ref().map(|spec| &spec.template);
         if template_of(self.set).as_ref() == wanted {
             return Ok(());
         }
