@@ -23,7 +23,7 @@ use crate::{
     clusters::{Cluster, EITHER_EXECUTOR, on_each},
     connect,
     folder::Folder,
-    pods::{COMMAND, NOTIFIER, Place},
+    pods::{COMMAND, Place},
     programs::Programs,
     say,
     table::{Unit, markdown, median, percentile},
@@ -106,8 +106,9 @@ async fn one_round(place: &Place, plan: &Plan, round: usize) -> Result<Seen> {
     let frozen = create(&api, &format!("frozen-{round}"), (0..plan.undos).map(frozen)).await?;
     until(&api, &frozen, |object| object.status.as_ref().is_some_and(|status| status.state == State::Succeeded))
         .await?;
-    let queued =
-        |number: usize| json!({"podName": place.pod(number), "notifier": NOTIFIER, "startDeadlineSeconds": 280});
+    // As many as may run at once take so long that the others are still queued at the expiry.
+    let slow = json!({"exec": {"command": ["sleep", "2"]}, "timeoutSeconds": 60});
+    let queued = |number: usize| json!({"podName": place.pod(number), "action": slow, "startDeadlineSeconds": 280});
     let prefix = format!("queued-{round}");
     let behind = create(&api, &prefix, (0..plan.notifications).map(queued));
     let (_, undone) = tokio::try_join!(behind, until(&api, &frozen, is_undone))?;
