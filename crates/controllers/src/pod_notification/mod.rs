@@ -240,7 +240,7 @@ impl Controller {
         self.tell(owner::of(seen), owner::of(seen));
         // Also by a process that does not lead: it may be the next leader.
         self.moved(seen, Timestamp::now());
-        // Never led: whoever does looks after it.
+        // A process that has never led leaves the object to the leader.
         let Some(leadership) = self.lease.leadership() else { return Ok(None) };
         let me = self.me(leadership);
         let mut seen = observe::observe(self, me, self.latest.of(seen)).await?;

@@ -131,7 +131,7 @@ fn is_accepted(object: &PodNotification) -> bool {
     object.status.as_ref().is_some_and(|status| status.executor.is_some() || status.state.is_terminal())
 }
 
-/// Whether it was made for a hook that does not freeze any more. With the feature gate off, an owner reference to a hook
+/// Whether it was made for a hook that no longer freezes. With the feature gate off, an owner reference to a hook
 /// that did not make it counts likewise: every user who may create a PodNotification can write one.
 async fn is_late(controller: &Controller, object: &PodNotification) -> Result<bool, ObserveError> {
     let is_trusted = |hook: &ExecutionHook| controller.options.enabled || execution_hook::has_made(hook, object);
