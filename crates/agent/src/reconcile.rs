@@ -93,6 +93,7 @@ impl Reconcile<PodNotification> for Desk {
                 sessions: seen.sessions,
                 expires: seen.expires,
                 moved,
+                agent_due_since: None,
                 room: seen.room.is_some(),
                 // What is accepted was checked.
                 author_checked: true,
@@ -141,6 +142,7 @@ impl Desk {
                 sessions: self.runs.sessions(&uid),
                 expires: None,
                 moved: BTreeMap::new(),
+                agent_due_since: None,
                 room: false,
                 author_checked: true,
                 undecided: vec![],

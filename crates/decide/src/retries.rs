@@ -1,7 +1,10 @@
 //! How often a status repeats the state of an action that goes on failing.
 
-use boathook_api::execution_hook::ContainerExecutionHookStatus;
+use boathook_api::{execution_hook::ContainerExecutionHookStatus, words::condition};
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::conditions;
 
 /// Every retry that is written costs a status write and an Event; one per minute is current enough for a reader.
 const UPDATE_INTERVAL: SignedDuration = SignedDuration::from_secs(60);
@@ -23,4 +26,12 @@ pub(crate) fn is_outdated(reported: Option<Timestamp>, latest: Option<Timestamp>
         (None, latest) => latest.is_some(),
         (Some(_), None) => false,
     }
+}
+
+/// Whether a failed thaw is to be reported again: another attempt failed a minute later, or no attempt was reported at all and
+/// the message, which changes once a minute, is a new one. `before` and `after` are conditions and the last failure.
+pub(crate) fn is_repeated(before: (&[Condition], Option<Timestamp>), after: (&[Condition], Option<Timestamp>)) -> bool {
+    let message = |conditions| conditions::find(conditions, condition::THAWED).map(|thawed| thawed.message.as_str());
+    let is_silent = before.1.is_none() && after.1.is_none();
+    is_outdated(before.1, after.1) || is_silent && message(before.0) != message(after.0)
 }

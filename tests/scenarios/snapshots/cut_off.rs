@@ -3,18 +3,26 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use boathook_api::{application_snapshot::Consistency, pod_notification::Executor, words::reason};
+use boathook_api::{
+    ExecutionHook,
+    application_snapshot::Consistency,
+    pod_notification::Executor,
+    words::{condition, reason},
+};
 use boathook_tests::{
     Ctx, DEADLINE, ON_TIME,
     boathook::{
         application_snapshots::{by, failed_for, is_complete, of_data, trouble},
-        execution_hooks::{shell, with},
+        conditions,
+        execution_hooks::{condition_of, freezing, mains, shell, shell_within, status, with},
         installation::Installation,
-        recording::{freezes_at, timed_record},
+        recording::{freezes_at, record, timed_record},
+        running::Running,
     },
     measure::Measure,
     poll::Look,
 };
+use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
 use crate::snapshots::two_pods;
@@ -84,4 +92,27 @@ pub(crate) async fn a_freeze_whose_answer_is_lost_is_taken_back(
         assert_eq!(two_pods::recorded(&ctx, "two", name, "two").await?, [] as [&str; 0], "the next one was frozen");
     }
     controller.stop().await
+}
+
+/// The agent is killed while its node is frozen. The leader reports that the thaw is overdue; the next agent thaws.
+pub(crate) async fn silent_agent_is_reported(ctx: Ctx, installation: Installation, executor: Executor) -> Result<()> {
+    let controller = installation.controller(executor, &[]).await?;
+    let agent = installation.agent().await?;
+    ctx.run_box_on_data().await?;
+    let thaw = json!({"postAction": shell_within(&record("thaw"), 1)});
+    ctx.freeze("nightly", with(with(freezing(), thaw), mains(["box"]))).await?;
+    agent.kill().await?;
+    ctx.request_thaw("nightly").await?;
+    let failed = ctx.hook_says("nightly", condition::THAWED, reason::THAW_FAILED).await?;
+    let message = conditions::message(&status(&failed).conditions, condition::THAWED);
+    ensure!(message.contains("has not reported the undo"), "it does not say why: {message}");
+    let frozen = condition_of(&failed, condition::FROZEN).map(|(status, _)| status);
+    assert_eq!(frozen.as_deref(), Some("Unknown"));
+    ctx.event_of::<ExecutionHook>("nightly", reason::THAW_FAILED).await?;
+    ctx.event_of::<Pod>("box", reason::UNDO_FAILED).await?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze"]);
+    let agent = installation.agent().await?;
+    ctx.thawed("nightly").await?;
+    assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
+    Running { controller, agent: Some(agent) }.stop().await
 }

@@ -115,6 +115,7 @@ pub(crate) fn suite() -> Scenarios {
         outages::a_snapshot_deleted_while_the_controller_is_down_is_thawed,
     ];
     let both_embedded = alone![leaders::a_leader_stopped_between_two_hooks_comes_back_and_freezes_nothing waits 17];
+    let only_agent_alone = alone![cut_off::silent_agent_is_reported waits 13];
     let only_agent_on_time = alone![cut_off::what_is_frozen_when_the_api_server_goes_is_thawed_on_time waits 33];
     let (api, agent) = (Executor::Api, Executor::Agent);
     Scenarios::suite(
@@ -129,6 +130,7 @@ pub(crate) fn suite() -> Scenarios {
             only_api_embedded.with(api).of_boathook_itself(),
             of_controllers,
             both_embedded.of_boathook_itself(),
+            only_agent_alone.with(agent),
             only_agent_on_time.with(agent).on_time(),
         ],
     )

@@ -132,7 +132,7 @@ impl Thaw {
             }
             End::TimeOver => {
                 view::show(&last, children.all(), Outcome::Failed, screen)?;
-                let again = "it is tried again until it succeeds";
+                let again = "Boathook retries until it succeeds";
                 screen.note(&format!("error: `{name}` is not thawed after {}: {again}", shown(self.timeout)));
                 Ok(Some(1))
             }

@@ -67,7 +67,8 @@ pub(super) fn outcome(hook: Option<&ExecutionHook>, children: &[&PodNotification
         State::New | State::Freezing | State::Frozen | State::Thawing | State::ThawFailed => {}
     }
     let owed = children.iter().filter(|child| is_owed(child));
-    let mut failed = owed.map(|child| ends(child).any(|(key, end)| before.0.get(&key) != Some(&end))).peekable();
+    let is_failed = |child: &&PodNotification| ends(child).any(|(key, end)| before.0.get(&key) != Some(&end));
+    let mut failed = owed.map(|child| is_failed(child) || is_overdue(child)).peekable();
     (failed.peek().is_some() && failed.all(|failed| failed)).then_some(Outcome::Failed)
 }
 
@@ -81,6 +82,13 @@ fn is_owed(child: &PodNotification) -> bool {
     let containers = child.status.iter().flat_map(|status| &status.containers);
     let mut undos = containers.filter_map(|record| record.undo.as_ref());
     undos.any(|undo| undo.succeeded != Some(true))
+}
+
+/// Whether the controller reports that no executor has run the undo.
+fn is_overdue(child: &PodNotification) -> bool {
+    let mut conditions = child.status.iter().flat_map(|status| &status.conditions);
+    let has_failed = conditions.any(|one| one.type_ == condition::UNDONE && one.reason == reason::UNDO_FAILED);
+    has_failed && ends(child).next().is_none()
 }
 
 #[cfg(test)]
@@ -141,5 +149,16 @@ mod tests {
         assert_eq!(outcome(Some(&failing), &[&anew, &done], &before), Some(Outcome::Failed));
         let running = child("c", None, None);
         assert_eq!(outcome(Some(&failing), &[&anew, &running], &before), None);
+    }
+
+    #[test]
+    fn overdue_undo_has_failed() {
+        let failing = hook(Some(("False", "ThawFailed")));
+        let mut silent = child("a", None, None);
+        assert_eq!(outcome(Some(&failing), &[&silent], &Before::default()), None);
+        let overdue = json!([{"type": "Undone", "status": "False", "reason": "UndoFailed", "message": "no report",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+        silent.status.as_mut().unwrap().conditions = serde_json::from_value(overdue).unwrap();
+        assert_eq!(outcome(Some(&failing), &[&silent], &Before::default()), Some(Outcome::Failed));
     }
 }

@@ -65,15 +65,25 @@ fn said(hook: &ExecutionHook, outcome: Outcome) -> String {
     match outcome {
         Outcome::Thawed if state(hook) == State::Refused => "nothing was frozen".to_owned(),
         Outcome::Thawed => window.map_or_else(|| "thawed".to_owned(), |window| format!("thawed after {window}")),
-        Outcome::PodGone => {
-            let thawed =
-                hook.status.iter().flat_map(|status| &status.conditions).find(|one| one.type_ == condition::THAWED);
-            format!("not thawed: {}", thawed.map(|thawed| thawed.message.as_str()).unwrap_or_default())
+        Outcome::PodGone => format!("not thawed: {}", thawed_message(hook)),
+        // Without a failed PostAction only the condition says why: the agent that is to run it is silent.
+        Outcome::Failed if !has_failed_action(hook) && !thawed_message(hook).is_empty() => {
+            format!("NOT thawed: {}", thawed_message(hook))
         }
-        Outcome::Failed => "NOT thawed; it is tried again until it succeeds, and --force gives it up".to_owned(),
+        Outcome::Failed => "NOT thawed: Boathook retries until it succeeds; --force gives it up".to_owned(),
         Outcome::Abandoned => "given up, and recorded as such: somebody must make sure that it is thawed".to_owned(),
         Outcome::Unconfirmed => "nobody hears of its node: it may still run there, frozen. Look at the node".to_owned(),
     }
+}
+
+fn thawed_message(hook: &ExecutionHook) -> &str {
+    let mut conditions = hook.status.iter().flat_map(|status| &status.conditions);
+    conditions.find(|one| one.type_ == condition::THAWED).map(|thawed| thawed.message.as_str()).unwrap_or_default()
+}
+
+fn has_failed_action(hook: &ExecutionHook) -> bool {
+    let mut containers = hook.status.iter().flat_map(|status| &status.container_execution_hook_statuses);
+    containers.any(|record| record.post_action_status.as_ref().is_some_and(|post| post.action_succeed == Some(false)))
 }
 
 /// The PodNotification knows more than the hook's copy of it; but what has succeeded stays so, and the hook may have been
@@ -161,7 +171,7 @@ a     main        thawed   1       1.2s
 b     main        FAILED   4       1.2s
   ended with exit code 3
   | locked
-executionhook.boathook.dev/nightly-0: NOT thawed; it is tried again until it succeeds, and --force gives it up
+executionhook.boathook.dev/nightly-0: NOT thawed: Boathook retries until it succeeds; --force gives it up
 ";
         assert_eq!(results.text(), wanted.trim_start());
     }

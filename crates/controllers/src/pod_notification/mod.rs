@@ -1,6 +1,7 @@
 //! PodNotification: accepts every one, carries out those that are pinned to the API server, lets go of what is done.
 
 mod act;
+mod agent_waits;
 mod observe;
 mod triggers;
 
@@ -15,7 +16,8 @@ use boathook_api::{ExecutionHook, Notification, PodNotification, pod_notificatio
 use boathook_decide::{
     Leadership,
     pod_notification::{
-        Me, Observed, Role, SeenPod, claimed_at, decide, decide_gone, owes_undo, recorded_moments, undo_due_at,
+        Me, Observed, Role, SeenPod, awaits_agent, claimed_at, decide, decide_gone, owes_undo, recorded_moments,
+        undo_due_at,
     },
 };
 use boathook_runtime::{
@@ -28,6 +30,8 @@ use snafu::Snafu;
 use tokio::sync::mpsc;
 
 pub use triggers::triggers;
+
+use agent_waits::AgentWaits;
 
 use crate::{notification, owner, until};
 
@@ -72,6 +76,7 @@ pub struct Controller {
     parents: mpsc::UnboundedSender<ObjectRef<Notification>>,
     hooks: mpsc::UnboundedSender<ObjectRef<ExecutionHook>>,
     deadlines: Deadlines<PodNotification>,
+    agent_waits: AgentWaits,
     /// PodNotifications whose pods were told to end, until the controller has looked at them.
     in_ending_pods: Mutex<HashSet<ObjectRef<PodNotification>>>,
 }
@@ -105,7 +110,8 @@ impl Controller {
         let place = Place::Api(ApiServer::new(client.clone()));
         let rooms = Rooms::new(options.limits, look_again.clone());
         let runs = Runs::new(place, metrics, rooms.clone(), look_again.clone());
-        let (latest, deadlines) = (Latest::default(), Deadlines::new(clock));
+        let (latest, agent_waits, deadlines) =
+            (Latest::default(), AgentWaits::new(clock.clone()), Deadlines::new(clock));
         let in_ending_pods = Mutex::default();
         Self {
             client,
@@ -120,6 +126,7 @@ impl Controller {
             parents,
             hooks,
             deadlines,
+            agent_waits,
             in_ending_pods,
         }
     }
@@ -198,6 +205,7 @@ impl Reconcile<PodNotification> for Controller {
         self.tell(parent, hook);
         self.latest.forget(object);
         self.deadlines.forget(object);
+        self.agent_waits.forget(object);
         self.in_ending_pods().remove(object);
         self.rooms.leave(object);
         let Some(leadership) = self.lease.leadership() else { return };
@@ -214,6 +222,7 @@ impl Reconcile<PodNotification> for Controller {
                 sessions: self.runs.sessions(&uid),
                 expires: None,
                 moved: BTreeMap::new(),
+                agent_due_since: None,
                 room: false,
                 author_checked: true,
                 undecided: vec![],
@@ -249,22 +258,23 @@ impl Controller {
         // What runs for a claimed object is dated by the wall clock, so only the moments that it records are moved.
         let now = if claimed_at(&seen.object).is_some() { wall } else { deadline_now };
         let moved = self.moved(&seen.object, wall);
-        let decision = decide(
-            &Observed {
-                object: &seen.object,
-                me,
-                pod: seen.pod,
-                run: seen.run,
-                undo: seen.undo,
-                sessions: seen.sessions,
-                expires: None,
-                moved,
-                room: seen.room.is_some(),
-                author_checked: seen.author_checked,
-                undecided: seen.undecided,
-            },
-            now,
-        );
+        let mut observed = Observed {
+            object: &seen.object,
+            me,
+            pod: seen.pod,
+            run: seen.run,
+            undo: seen.undo,
+            sessions: seen.sessions,
+            expires: None,
+            moved,
+            agent_due_since: None,
+            room: seen.room.is_some(),
+            author_checked: seen.author_checked,
+            undecided: seen.undecided,
+        };
+        let is_awaited = awaits_agent(&observed, now);
+        observed.agent_due_since = self.agent_waits.since(&ObjectRef::from_obj(&seen.object), is_awaited, wall);
+        let decision = decide(&observed, now);
         act::act(self, &mut seen.object, decision.effects, &mut seen.room).await?;
         self.reporter.report(&seen.object, decision.reports);
         Ok(decision.again.map(|again| until(again, now)))

@@ -120,7 +120,8 @@ pub(super) fn tidy(observed: &Observed<'_>, mut status: ApplicationSnapshotStatu
     let last = |status: &ApplicationSnapshotStatus| {
         retries::last_failure(status.hooks.iter().flat_map(|hook| &hook.containers))
     };
-    let fails_again = owed(&status).is_some() && retries::is_outdated(last(&before), last(&status));
+    let was = (before.conditions.as_slice(), last(&before));
+    let fails_again = owed(&status).is_some() && retries::is_repeated(was, (&status.conditions, last(&status)));
     if fails_again || conditions::differ(&before.conditions, &status.conditions) {
         decision.reports.extend(report_of_thaw(&status));
         decision.effects.push(Effect::WriteStatus(Box::new(status.clone())));

@@ -3,6 +3,7 @@
 use boathook_api::{
     PodNotification,
     execution_hook::{ContainerExecutionHookStatus, ExecutionHookStatus, RecordedHook},
+    pod_notification::Executor,
     words::{condition, reason},
 };
 use jiff::Timestamp;
@@ -122,7 +123,11 @@ fn thaw(
         |wanted: Post| parts.iter().filter_map(|(_, child)| *child).find(move |child| seen::post(child) == wanted);
     let vanished = parts.iter().find(|(target, child)| child.is_none() && has_vanished(status, target));
     match post_action_succeed {
-        None => ("False", reason::THAWING, String::new()),
+        None => (
+            "False",
+            reason::THAWING,
+            parts.iter().find_map(|(_, child)| thawing_message((*child)?)).unwrap_or_default(),
+        ),
         Some(true) => match parts.iter().filter_map(|(_, child)| *child).find(|child| seen::is_pod_gone(child)) {
             Some(child) => ("True", reason::POD_GONE, pod_gone_message(&child.spec.pod_name)),
             None => ("True", reason::THAWED, String::new()),
@@ -140,11 +145,19 @@ fn thaw(
                 let what = failed.map(seen::undone_message).unwrap_or_default();
                 let name = observed.object.name_any();
                 let message =
-                    format!("{what}. When it is mended, `boathook thaw {name}` tries at once; `--force` gives it up");
+                    format!("{what}. When that is fixed, `boathook thaw {name}` tries at once; `--force` gives it up");
                 ("False", reason::THAW_FAILED, message)
             }
         },
     }
+}
+
+/// Which agent is to run a PostAction: when that agent is dead, this says where to look.
+fn thawing_message(child: &PodNotification) -> Option<String> {
+    let status = child.status.as_ref()?;
+    let is_agents = status.executor == Some(Executor::Agent) && seen::post(child) == Post::Owed;
+    let node = status.node_name.as_ref().filter(|_| is_agents)?;
+    Some(format!("the agent of node `{node}` runs the PostAction in pod `{}`", child.spec.pod_name))
 }
 
 fn pod_gone_message(pod: &str) -> String {
@@ -184,7 +197,8 @@ pub(super) fn is_news(before: &ExecutionHookStatus, after: &ExecutionHookStatus)
 fn fails_again(before: &ExecutionHookStatus, after: &ExecutionHookStatus) -> bool {
     let last = |status: &ExecutionHookStatus| retries::last_failure(status.container_execution_hook_statuses.iter());
     let thawed = conditions::find(&after.conditions, condition::THAWED);
-    thawed.is_some_and(|thawed| thawed.reason == reason::THAW_FAILED) && retries::is_outdated(last(before), last(after))
+    let (before, after) = ((before.conditions.as_slice(), last(before)), (after.conditions.as_slice(), last(after)));
+    thawed.is_some_and(|thawed| thawed.reason == reason::THAW_FAILED) && retries::is_repeated(before, after)
 }
 
 pub(super) fn reports(before: &ExecutionHookStatus, after: &ExecutionHookStatus) -> Vec<Report> {

@@ -14,6 +14,7 @@ mod errors;
 mod execute;
 mod held;
 mod last_round;
+mod overdue;
 mod refuse;
 mod resolve;
 mod rounds;
@@ -63,6 +64,8 @@ pub struct Observed<'a> {
     /// Of the [`recorded_moments`], those that this process saw longer ago than the wall clock says, and where they are on
     /// the wall clock of now. Deadlines count from there.
     pub moved: BTreeMap<Timestamp, Timestamp>,
+    /// Since when this process has seen that [`awaits_agent`] holds, by the wall clock of now.
+    pub agent_due_since: Option<Timestamp>,
     /// Whether one more handler may run on that node and in that namespace.
     pub room: bool,
     /// Whether the rights of whoever wrote an inline action were checked when it was written.
@@ -181,6 +184,7 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> Decision {
         (false, None, Some(executor)) => accept::accepted(observed, &object, executor, now),
         (false, None, None) => accept::fresh(observed, &object, now),
     };
+    let decision = overdue::report(observed, &object, decision, now);
     let mut decision = held::say(observed, &object, decision, now);
     for effect in &mut decision.effects {
         if let Effect::WriteStatus(status) = effect {
@@ -189,6 +193,11 @@ pub fn decide(observed: &Observed<'_>, now: Timestamp) -> Decision {
         }
     }
     decision
+}
+
+/// Whether an agent is to run the undo of this object now, and has not reported the end of a round.
+pub fn awaits_agent(observed: &Observed<'_>, now: Timestamp) -> bool {
+    overdue::is_awaited(observed, &Object::of(observed.object), now)
 }
 
 /// Looks at an object that is gone while something that was begun for it in this process is not: `observed.object` is

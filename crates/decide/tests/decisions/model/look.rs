@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use boathook_api::PodNotification;
 use boathook_decide::{
     Leadership,
-    pod_notification::{Me, Observed, Role, SeenPod, Sessions, decide, decide_gone, needs_pod},
+    pod_notification::{Me, Observed, Role, SeenPod, Sessions, awaits_agent, decide, decide_gone, needs_pod},
 };
 
 use super::{World, process::Doing};
@@ -56,7 +56,7 @@ impl World {
         let room = !matches!(sight, Sight::Crowded);
         let sessions = Sessions { of: self.process(who).memory.sessions.clone(), closing: false };
         let (undecided, moved) = (vec![], BTreeMap::new());
-        let observed = Observed {
+        let mut observed = Observed {
             object: &object,
             me,
             pod,
@@ -65,13 +65,19 @@ impl World {
             sessions,
             expires,
             moved,
+            agent_due_since: None,
             room,
             author_checked: true,
             undecided,
         };
+        let is_awaited = awaits_agent(&observed, now);
+        let since = self.processes[who as usize].memory.agent_due_since;
+        observed.agent_due_since = is_awaited.then(|| since.unwrap_or(now));
+        let agent_due_since = observed.agent_due_since;
         let decision = if gone { decide_gone(&observed, now) } else { decide(&observed, now) };
         let thaw_only = matches!(role, Role::Controller { leadership: Leadership::ThawOnly, .. });
         let (effects, again) = (decision.effects.into(), decision.again);
+        self.process(who).memory.agent_due_since = agent_due_since;
         self.process(who).memory.doing = Some(Doing { object, version, effects, again, thaw_only });
         self.finish_doing(who);
     }

@@ -27,6 +27,8 @@ pub(crate) struct Memory {
     pub(crate) doing: Option<Doing>,
     /// When its keeper starts the next round of an undo that has expired.
     pub(crate) keeper: Option<Timestamp>,
+    /// Since when it has seen the undo due that the agent has not reported.
+    pub(crate) agent_due_since: Option<Timestamp>,
     /// When to look.
     pub(crate) wake: Option<Timestamp>,
     /// The handlers that it has started, by their place in the record.

@@ -309,6 +309,7 @@ fn sessions_of_an_object_that_is_gone_are_released() {
             sessions: look.sessions.clone(),
             expires: None,
             moved: BTreeMap::new(),
+            agent_due_since: None,
             room: true,
             author_checked: true,
             undecided: vec![],

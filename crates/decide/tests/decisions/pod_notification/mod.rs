@@ -3,6 +3,7 @@
 mod acceptance;
 mod execution;
 mod held;
+mod overdue;
 mod undoing;
 
 use std::collections::BTreeMap;
@@ -39,6 +40,8 @@ struct Look {
     undecided: Vec<ApplicationSnapshot>,
     /// Recorded seconds, and where this process reckons them.
     moved: BTreeMap<i64, i64>,
+    /// Since which second this process has seen the agent's undo due.
+    agent_due_since: Option<i64>,
     /// Seconds since the object was created.
     now: i64,
 }
@@ -83,6 +86,7 @@ impl Look {
             author_checked: true,
             undecided: vec![],
             moved: BTreeMap::new(),
+            agent_due_since: None,
             now: 1,
         }
     }
@@ -140,6 +144,7 @@ impl Look {
             sessions: self.sessions.clone(),
             expires: None,
             moved: self.moved.iter().map(|(recorded, here)| (at(*recorded), at(*here))).collect(),
+            agent_due_since: self.agent_due_since.map(at),
             room: self.room,
             author_checked: self.author_checked,
             undecided: self.undecided.clone(),

@@ -20,7 +20,7 @@ use kube::ResourceExt;
 
 use super::{Look, ME, THAW_ONLY, at, controller, deeds, ended, failed, pod, reason, status, undone};
 
-const SUCCEEDED: [Outcome; 2] = [Outcome::Succeeded, Outcome::Succeeded];
+pub(super) const SUCCEEDED: [Outcome; 2] = [Outcome::Succeeded, Outcome::Succeeded];
 
 fn back_only() -> [Outcome; 2] {
     [Outcome::Succeeded, failed(ErrorType::HandlerFailed)]
@@ -603,6 +603,7 @@ fn a_handler_that_returns_after_its_object_is_gone_is_undone() {
             sessions: Sessions::default(),
             expires: None,
             moved: BTreeMap::new(),
+            agent_due_since: None,
             room: true,
             author_checked: true,
             undecided: vec![],

@@ -142,7 +142,7 @@ impl World {
         };
         let expires = self.process(who).ledger.get(name).and_then(|record| record.expires);
         let expires = expires.map(|expires| expires + self.skew(who));
-        let observed = pod_notification::Observed {
+        let mut observed = pod_notification::Observed {
             object: &object,
             me,
             pod,
@@ -151,11 +151,16 @@ impl World {
             sessions: Sessions::default(),
             expires,
             moved: BTreeMap::new(),
+            agent_due_since: None,
             room: true,
             author_checked: true,
             undecided: self.undecided(&object),
         };
         let now = self.clock(who);
+        let is_awaited = pod_notification::awaits_agent(&observed, now);
+        let since = &mut self.process(who).child(name).agent_due_since;
+        *since = is_awaited.then(|| since.unwrap_or(now));
+        observed.agent_due_since = *since;
         let decision = if gone { decide_gone(&observed, now) } else { pod_notification::decide(&observed, now) };
         let effects = decision.effects.into_iter().map(Effect::Notification).collect();
         self.begin(who, Rc::new(Object::Notification(object)), effects, decision.again);

@@ -38,6 +38,8 @@ pub(crate) struct Child {
     pub(crate) known: usize,
     /// The handlers that it has started, by their place in the record.
     pub(crate) handlers: Vec<usize>,
+    /// Since when it has seen the undo due that the agent has not reported.
+    pub(crate) agent_due_since: Option<Timestamp>,
     /// When its keeper starts the next round of an undo that has expired.
     pub(crate) keeper: Option<Timestamp>,
 }

@@ -19,9 +19,17 @@ pub(crate) const BACK_OFF: SignedDuration = SignedDuration::from_millis(100);
 /// Between two rounds of an undo that the agent's keeper runs, and that fails.
 pub(crate) const KEEPERS_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 
-/// Whether a write reports once more that an undo failed, a minute or more after the last report: I13 allows for these
-/// beside the writes that it counts.
+/// Whether a write reports once more that an undo failed, a minute or more after the last report, or that an agent has been
+/// silent for too long, once a minute: I13 allows for these beside the writes that it counts.
 pub(crate) fn reports_failure_again(before: &PodNotification, after: &PodNotification) -> bool {
+    let overdue = |object: &PodNotification| {
+        let mut conditions = object.status.iter().flat_map(|status| &status.conditions);
+        let undone = conditions.find(|one| one.type_ == condition::UNDONE && one.reason == reason::UNDO_FAILED)?;
+        undone.message.contains("has not reported").then(|| undone.message.clone())
+    };
+    if overdue(after).is_some_and(|after| Some(after) != overdue(before)) {
+        return true;
+    }
     let failed = |object: &PodNotification| {
         let status = object.status.as_ref()?;
         let is_failed = |one: &Condition| one.type_ == condition::UNDONE && one.reason == reason::UNDO_FAILED;
