@@ -227,6 +227,9 @@ pub mod reason {
     pub const THAWED: &str = "Thawed";
     /// `Thawed`: a PostAction failed; it is tried again until it succeeds.
     pub const THAW_FAILED: &str = "ThawFailed";
+    /// `Thawed`: every PostAction succeeded, but a PreAction could not be ended and may freeze again; the PostAction then runs
+    /// once more.
+    pub const PROCESS_MAY_REMAIN: &str = "ProcessMayRemain";
     /// An ApplicationSnapshot waits for another one of the same claim.
     pub const WAITING: &str = "Waiting";
     /// Nothing is frozen: no pod uses the claims.

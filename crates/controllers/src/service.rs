@@ -8,7 +8,7 @@ use boathook_api::{
     ApplicationSnapshot, DeploymentLifecycle, ExecutionHook, Notification, PodNotification,
     volume_snapshot::VolumeSnapshot,
 };
-use boathook_decide::pod_notification::owes_undo;
+use boathook_decide::pod_notification::{last_round, owes_undo};
 use boathook_runtime::{
     Clock, Deadlines, Elapsed, Lease, Metrics, Reporter, RunLoop, Watches, identity,
     lease::{self, candidate},
@@ -232,7 +232,8 @@ impl Service {
         move || {
             metrics.set_leadership(lease.leadership());
             let objects = all.state();
-            let owed = objects.iter().filter_map(|object| object.0.as_ref().ok()).filter(|object| owes_undo(object));
+            let is_owed = |object: &&PodNotification| owes_undo(object) || last_round(object).is_some();
+            let owed = objects.iter().filter_map(|object| object.0.as_ref().ok()).filter(is_owed);
             metrics.set_undos_owed(owed.count());
         }
     }

@@ -64,6 +64,7 @@ pub(crate) fn of_execution_hook(status: &ExecutionHookStatus) -> Word {
     match (frozen.filter(is_failure), thawed, status.post_action_succeed) {
         (Some(frozen), _, _) => as_said("False", frozen),
         (None, Some(thawed), Some(true)) if thawed.reason == reason::POD_GONE => as_said("False", thawed),
+        (None, Some(thawed), Some(true)) if thawed.status == "Unknown" => as_said("Unknown", thawed),
         (None, Some(thawed), Some(true)) => as_said("True", thawed),
         (None, Some(thawed), Some(false)) => as_said("False", thawed),
         (None, _, _) => in_progress(),
@@ -80,6 +81,7 @@ pub(crate) fn of_application_snapshot(spec: &ApplicationSnapshotSpec, status: &A
     let complete = said(condition::COMPLETE).filter(|_| status.phase == Phase::Complete);
     match (said(condition::FAILED), thawed, complete) {
         (Some(failed), _, _) => as_said("False", failed),
+        (None, Some(thawed), _) if thawed.reason == reason::PROCESS_MAY_REMAIN => as_said("Unknown", thawed),
         (None, Some(thawed), _) => as_said("False", thawed),
         (None, None, Some(complete)) => {
             let reached = status.consistency == Some(Consistency::Application) || spec.execution_hook_infos.is_empty();

@@ -228,7 +228,7 @@ fn is_frozen(hook: &ExecutionHook) -> Option<Result<(), String>> {
 fn is_thawed(hook: &ExecutionHook) -> Option<bool> {
     match state(hook) {
         State::Thawed | State::Refused => Some(true),
-        State::ThawFailed | State::Abandoned | State::ThawUnconfirmed => Some(false),
+        State::ThawFailed | State::Abandoned | State::ThawUnconfirmed | State::MayFreezeAgain => Some(false),
         State::New | State::Freezing | State::Frozen | State::Thawing => None,
     }
 }

@@ -27,6 +27,8 @@ pub(crate) enum State {
     Abandoned,
     /// The node does not answer, or the PodNotification is gone: the thaw is not known to have happened.
     ThawUnconfirmed,
+    /// Thawed, but a PreAction that could not be ended may freeze again; then the PostAction runs once more.
+    MayFreezeAgain,
 }
 
 impl State {
@@ -41,6 +43,7 @@ impl State {
             Self::ThawFailed => "THAW FAILED",
             Self::Abandoned => "ABANDONED",
             Self::ThawUnconfirmed => "THAW UNCONFIRMED",
+            Self::MayFreezeAgain => "MAY FREEZE AGAIN",
         }
     }
 
@@ -48,7 +51,9 @@ impl State {
         match self {
             Self::Thawed => Colour::Good,
             Self::New | Self::Freezing | Self::Frozen | Self::Thawing => Colour::Odd,
-            Self::Refused | Self::ThawFailed | Self::Abandoned | Self::ThawUnconfirmed => Colour::Bad,
+            Self::Refused | Self::ThawFailed | Self::Abandoned | Self::ThawUnconfirmed | Self::MayFreezeAgain => {
+                Colour::Bad
+            }
         }
     }
 }
@@ -64,6 +69,7 @@ pub(crate) fn state(hook: &ExecutionHook) -> State {
             (_, reason::THAW_FAILED) => State::ThawFailed,
             (_, reason::ABANDONED) => State::Abandoned,
             (_, reason::THAW_UNCONFIRMED) => State::ThawUnconfirmed,
+            (_, reason::PROCESS_MAY_REMAIN) => State::MayFreezeAgain,
             _ => State::Thawing,
         };
     }
@@ -140,6 +146,7 @@ pub(crate) mod tests {
             (vec![("Frozen", "False", "Expired"), ("Thawed", "True", "Thawed")], State::Thawed),
             (vec![("Thawed", "False", "ThawFailed")], State::ThawFailed),
             (vec![("Thawed", "Unknown", "ThawUnconfirmed")], State::ThawUnconfirmed),
+            (vec![("Thawed", "Unknown", "ProcessMayRemain")], State::MayFreezeAgain),
             (vec![("Thawed", "False", "Abandoned")], State::Abandoned),
         ] {
             assert_eq!(state(&hook(&conditions)), wanted, "{conditions:?}");

@@ -23,6 +23,8 @@ pub(super) enum Outcome {
     Abandoned,
     /// Nobody hears of the node.
     Unconfirmed,
+    /// Every PostAction succeeded, but a PreAction may freeze again.
+    MayFreezeAgain,
 }
 
 impl Outcome {
@@ -30,7 +32,7 @@ impl Outcome {
         match self {
             Self::Thawed => true,
             Self::Abandoned => forced,
-            Self::PodGone | Self::Failed | Self::Unconfirmed => false,
+            Self::PodGone | Self::Failed | Self::Unconfirmed | Self::MayFreezeAgain => false,
         }
     }
 }
@@ -64,6 +66,7 @@ pub(super) fn outcome(hook: Option<&ExecutionHook>, children: &[&PodNotification
         State::Thawed | State::Refused => return Some(Outcome::Thawed),
         State::Abandoned => return Some(Outcome::Abandoned),
         State::ThawUnconfirmed => return Some(Outcome::Unconfirmed),
+        State::MayFreezeAgain => return Some(Outcome::MayFreezeAgain),
         State::New | State::Freezing | State::Frozen | State::Thawing | State::ThawFailed => {}
     }
     let owed = children.iter().filter(|child| is_owed(child));
@@ -132,6 +135,7 @@ mod tests {
         assert_eq!(ended(("True", "PodGone")), Some(Outcome::PodGone));
         assert_eq!(ended(("False", "Abandoned")), Some(Outcome::Abandoned));
         assert_eq!(ended(("Unknown", "ThawUnconfirmed")), Some(Outcome::Unconfirmed));
+        assert_eq!(ended(("Unknown", "ProcessMayRemain")), Some(Outcome::MayFreezeAgain));
         assert_eq!(ended(("False", "Thawing")), None);
         assert_eq!(outcome(None, &[], &Before::default()), Some(Outcome::Thawed));
         assert!(Outcome::Abandoned.is_good(true) && !Outcome::Abandoned.is_good(false));

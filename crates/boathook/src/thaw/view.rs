@@ -71,6 +71,7 @@ fn said(hook: &ExecutionHook, outcome: Outcome) -> String {
             format!("NOT thawed: {}", thawed_message(hook))
         }
         Outcome::Failed => "NOT thawed: Boathook retries until it succeeds; --force gives it up".to_owned(),
+        Outcome::MayFreezeAgain => format!("thawed, but not for certain: {}", thawed_message(hook)),
         Outcome::Abandoned => "given up, and recorded as such: somebody must make sure that it is thawed".to_owned(),
         Outcome::Unconfirmed => "nobody hears of its node: it may still run there, frozen. Look at the node".to_owned(),
     }

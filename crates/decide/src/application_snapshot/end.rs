@@ -23,7 +23,7 @@ const LOOK_AT_ORPHANS: SignedDuration = SignedDuration::from_secs(1);
 const LOOK_AT_FOLLOWERS: SignedDuration = SignedDuration::from_secs(1);
 
 /// The reasons of a condition Thawed that is not true when everything else is over.
-const FAILURES: [&str; 2] = [reason::THAW_FAILED, reason::THAW_UNCONFIRMED];
+const FAILURES: [&str; 3] = [reason::THAW_FAILED, reason::THAW_UNCONFIRMED, reason::PROCESS_MAY_REMAIN];
 
 /// It did not come about, and nothing was frozen.
 pub(super) fn refuse(
@@ -199,6 +199,7 @@ fn let_go(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Vec<Ef
         .filter(|record| record.pre_action_succeed == Some(true) && record.post_action_succeed == Some(true));
     let there = clean.filter_map(|record| observed.hook(&record.name));
     let is_ours = status.shares_freeze_of.is_none();
+    let there = there.filter(|hook| hooks::once_more(hook).is_none());
     let there = there.filter(|hook| is_ours && hook.metadata.deletion_timestamp.is_none());
     let delete =
         |hook: &ExecutionHook| Effect::DeleteHook { name: hook.name_any(), uid: hook.uid().unwrap_or_default() };
@@ -297,13 +298,13 @@ fn owed(status: &ApplicationSnapshotStatus) -> Option<&HookRecord> {
     status.hooks.iter().find(|hook| hook.post_action_succeed == Some(false))
 }
 
-/// A thaw that failed or is not confirmed, or the thaw that came after that.
+/// A thaw that failed or is not known to last, or the thaw that came after that.
 fn report_of_thaw(status: &ApplicationSnapshotStatus) -> Option<Report> {
     let thawed = conditions::find(&status.conditions, condition::THAWED)?;
     let failed = FAILURES.into_iter().find(|reason| thawed.reason == *reason);
     Some(match failed {
         Some(reason) => report(Gravity::Warning, reason, "Thaw", &thawed.message),
-        None => report(Gravity::Normal, reason::THAWED, "Thaw", "thawed, after a PostAction had failed"),
+        None => report(Gravity::Normal, reason::THAWED, "Thaw", "every hook is thawed"),
     })
 }
 
@@ -334,13 +335,18 @@ fn say_thawed(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, n
             (None, None) => (reason::THAW_UNCONFIRMED, unconfirmed_message(&hook.name)),
         }
     });
+    let once_more = status.hooks.iter().find_map(|record| {
+        let message = hooks::once_more(observed.hook(&record.name)?)?;
+        Some((reason::PROCESS_MAY_REMAIN, format!("ExecutionHook `{}`: {message}", record.name)))
+    });
+    let failure = failure.or(once_more);
     let says_frozen = conditions::find(&status.conditions, condition::FROZEN).is_some();
     if says_frozen && failure.is_none() {
         say_frozen(observed, status, ("False", reason::THAWED), now);
     }
     match (failure, status.hooks.is_empty()) {
         (Some((reason, message)), _) => {
-            let truth = if reason == reason::THAW_UNCONFIRMED { "Unknown" } else { "False" };
+            let truth = if reason == reason::THAW_FAILED { "False" } else { "Unknown" };
             for (kind, truth) in [(condition::FROZEN, "Unknown"), (condition::THAWED, truth)] {
                 say(observed, status, (kind, truth, reason, &message), now);
             }

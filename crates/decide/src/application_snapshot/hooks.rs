@@ -41,6 +41,12 @@ pub(super) fn post(hook: &ExecutionHook) -> Option<bool> {
     hook.status.as_ref()?.post_action_succeed
 }
 
+/// Why the hook may freeze once more although its PostActions succeeded, if it may.
+pub(super) fn once_more(hook: &ExecutionHook) -> Option<&str> {
+    let thawed = said(hook, condition::THAWED).filter(|thawed| thawed.reason == reason::PROCESS_MAY_REMAIN)?;
+    Some(&thawed.message)
+}
+
 /// The first hook that was frozen once and is not any more, or was deleted, or is another's.
 pub(super) fn trouble_of(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<Trouble> {
     let trouble = |record: &HookRecord| match observed.hook(&record.name).map(freeze) {

@@ -160,7 +160,10 @@ pub fn is_thawing(object: &ExecutionHook) -> bool {
 /// Whether nothing is to be done about it any more. `children` are those that are known of: the request to make one can
 /// arrive when everything is over.
 pub fn is_settled(object: &ExecutionHook, mut children: impl Iterator<Item = PodNotification>) -> bool {
-    let over = |status: &ExecutionHookStatus| status.post_action_succeed == Some(true) || saying::is_given_up(status);
+    let over = |status: &ExecutionHookStatus| {
+        let is_thawed = status.post_action_succeed == Some(true) && !saying::may_freeze_again(status);
+        is_thawed || saying::is_given_up(status)
+    };
     let closed = is_accepted(object) && object.status.as_ref().is_some_and(over);
     closed && !has_finalizer(object) && children.all(|child| progress::is_closed(Some(&child)))
 }

@@ -95,6 +95,17 @@ pub(super) fn is_asked(child: &PodNotification) -> bool {
     child.spec.undo_requested || child.metadata.deletion_timestamp.is_some()
 }
 
+/// When and why its undo runs once more, although it has succeeded.
+pub(super) fn once_more(child: &PodNotification) -> Option<String> {
+    let due = pod_notification::last_round(child)?;
+    Some(format!(
+        "pod `{}`: the PostAction succeeded, but the PreAction could not be ended and may freeze again. The PostAction runs \
+         once more at {}",
+        child.spec.pod_name,
+        due.strftime("%FT%TZ")
+    ))
+}
+
 /// Whether its pod was gone before its undo ran.
 pub(super) fn is_pod_gone(child: &PodNotification) -> bool {
     find(child, condition::UNDONE).is_some_and(|undone| undone.reason == reason::POD_GONE)

@@ -20,6 +20,12 @@ use crate::{
     freeze_window, retries,
 };
 
+/// Whether a PreAction may freeze once more, although every PostAction has succeeded.
+pub(super) fn may_freeze_again(status: &ExecutionHookStatus) -> bool {
+    let thawed = conditions::find(&status.conditions, condition::THAWED);
+    thawed.is_some_and(|thawed| thawed.reason == reason::PROCESS_MAY_REMAIN)
+}
+
 /// Whether a PostAction was given up: that stays so, also when the PodNotification that says it is gone.
 pub(super) fn is_given_up(status: &ExecutionHookStatus) -> bool {
     let thawed = conditions::find(&status.conditions, condition::THAWED);
@@ -47,6 +53,7 @@ pub(super) fn next_status(
         next.post_action_succeed = post_action_succeed(status, parts).or(next.post_action_succeed);
     }
     let thawed = next.post_action_succeed == Some(true);
+    let may_freeze_again = parts.iter().find_map(|(_, child)| seen::once_more((*child)?)).filter(|_| thawed);
     next.freeze_window = freeze_window::of(next.container_execution_hook_statuses.iter(), thawed);
     let generation = observed.object.metadata.generation;
     let mut say = |kind, status, reason, message: &str| {
@@ -54,8 +61,8 @@ pub(super) fn next_status(
     };
     match (over, next.pre_action_succeed) {
         (Some(Over { reason, message }), _) => {
-            // Until every PostAction has succeeded, a container may be frozen.
-            let truth = if thawed { "False" } else { "Unknown" };
+            // Until every PostAction has succeeded for the last time, a container may be frozen.
+            let truth = if thawed && may_freeze_again.is_none() { "False" } else { "Unknown" };
             say(condition::FROZEN, truth, reason, message);
         }
         (None, Some(true)) => say(condition::FROZEN, "True", reason::FROZEN, &frozen_message(parts)),
@@ -65,7 +72,9 @@ pub(super) fn next_status(
     if over.reason == reason::EXPIRED {
         say(condition::EXPIRED, "True", reason::EXPIRED, &over.message);
     }
-    if !is_given_up(status) {
+    if let Some(message) = may_freeze_again {
+        say(condition::THAWED, "Unknown", reason::PROCESS_MAY_REMAIN, &message);
+    } else if !is_given_up(status) {
         let (truth, why, message) = thaw(observed, status, parts, next.post_action_succeed);
         say(condition::THAWED, truth, why, &message);
     }
@@ -223,7 +232,11 @@ pub(super) fn reports(before: &ExecutionHookStatus, after: &ExecutionHookStatus)
             }
             (
                 condition::THAWED,
-                reason::THAW_FAILED | reason::ABANDONED | reason::THAW_UNCONFIRMED | reason::POD_GONE,
+                reason::THAW_FAILED
+                | reason::ABANDONED
+                | reason::THAW_UNCONFIRMED
+                | reason::POD_GONE
+                | reason::PROCESS_MAY_REMAIN,
             ) => (Gravity::Warning, "Thaw", condition.message.clone()),
             _ => return None,
         };

@@ -51,7 +51,7 @@ impl Default for Metrics {
                 "boathook_undos_owed",
                 Form::Gauge,
                 &[],
-                "Undos that are armed or under way and have not succeeded.",
+                "Undos that are armed, under way or to run once more.",
             ),
             leader: family("boathook_leader", Form::Gauge, &[], "1 if this process leads, 0 if not."),
             reviews: family(

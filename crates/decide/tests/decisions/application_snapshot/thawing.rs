@@ -54,6 +54,36 @@ fn snapshot_says_that_a_pod_was_gone_before_its_post_action() {
     assert_eq!(said(&look.status(), condition::THAWED), "True PodGone");
 }
 
+#[test]
+fn snapshot_whose_hook_may_freeze_again_is_not_thawed_for_certain() {
+    let say = |look: &mut Look, said: [&str; 3]| {
+        for hook in &mut look.hooks {
+            let conditions = hook.status.iter_mut().flat_map(|status| &mut status.conditions);
+            for thawed in conditions.filter(|one| one.type_ == condition::THAWED) {
+                let [status, reason, message] = said.map(str::to_owned);
+                (thawed.status, thawed.reason, thawed.message) = (status, reason, message);
+            }
+        }
+    };
+    let mut look = Look::at_thawing(json!({}));
+    look.thaw_asked();
+    let mut look = look.done();
+    look.thaw_asked();
+    say(&mut look, ["Unknown", "ProcessMayRemain", "it runs once more"]);
+    let mut look = look.done();
+    assert_eq!(look.phase(), Phase::Complete);
+    assert_eq!(said(&look.status(), condition::THAWED), "Unknown ProcessMayRemain");
+    assert_eq!(said(&look.status(), condition::FROZEN), "Unknown ProcessMayRemain");
+    assert_eq!(said(&look.status(), condition::SUCCEEDED), "Unknown ProcessMayRemain");
+    assert_eq!(look.hooks.len(), 2, "they stay until it is certain");
+    say(&mut look, ["True", "Thawed", ""]);
+    assert_eq!(look.decide().reports[0].note, "every hook is thawed");
+    let look = look.done();
+    assert_eq!(said(&look.status(), condition::THAWED), "True Thawed");
+    assert_eq!(said(&look.status(), condition::FROZEN), "False Thawed");
+    assert_eq!(said(&look.status(), condition::SUCCEEDED), "True Cut");
+}
+
 /// `kubectl delete --cascade=orphan` removes the owner references.
 #[test]
 fn orphaned_hook_is_thawed() {

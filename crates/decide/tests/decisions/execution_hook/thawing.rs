@@ -110,6 +110,42 @@ fn deleted_hook_stays_until_its_snapshot_has_recorded_the_thaw() {
     assert_eq!(deeds(&look.decide()), ["let go"]);
 }
 
+/// Through the API server a PreAction that hangs cannot be ended.
+#[test]
+fn hook_that_may_freeze_again_is_not_thawed_for_certain() {
+    let mut look = Look::at_freezing();
+    look.succeed(1, [2, 4]);
+    look.fail(0, [2, 5]);
+    let records = &mut look.children[0].status.as_mut().expect("it has ended").containers;
+    records[0].process_may_remain = Some(true);
+    look.now = 5;
+    let mut look = look.done();
+    look.undo(0, [5, 6], true);
+    look.undo(1, [5, 6], true);
+    look.now = 6;
+    let decision = look.decide();
+    assert_eq!(deeds(&decision), ["write", "let go"]);
+    assert_eq!(
+        (decision.reports[0].gravity, decision.reports[0].reason.as_str()),
+        (Gravity::Warning, "ProcessMayRemain")
+    );
+    let mut look = look.done();
+    assert_eq!(look.status().post_action_succeed, Some(true));
+    assert_eq!(said(&look.status(), condition::THAWED), "Unknown ProcessMayRemain");
+    assert_eq!(said(&look.status(), condition::FROZEN), "Unknown PreActionFailed");
+    let due = at(2 + 30).strftime("%FT%TZ").to_string();
+    assert!(message(&look.status(), condition::THAWED).contains(&format!("runs once more at {due}")));
+    assert!(!is_settled(&look.object, look.children.clone().into_iter()));
+    assert_eq!(look.decide(), Decision::default());
+    look.undo(0, [32, 33], true);
+    look.now = 33;
+    assert_eq!(deeds(&look.decide()), ["write"]);
+    let look = look.done();
+    assert_eq!(said(&look.status(), condition::THAWED), "True Thawed");
+    assert_eq!(said(&look.status(), condition::FROZEN), "False PreActionFailed");
+    assert!(is_settled(&look.object, look.children.into_iter()));
+}
+
 #[test]
 fn a_post_action_that_fails_is_said_once_and_may_still_succeed() {
     let mut look = Look::at_thawing();
@@ -122,7 +158,7 @@ fn a_post_action_that_fails_is_said_once_and_may_still_succeed() {
     let mut look = look.done();
     assert_eq!(look.status().post_action_succeed, Some(false));
     assert_eq!(said(&look.status(), condition::THAWED), "False ThawFailed");
-    let text = "pod `db-0`: it sticks. When it is mended, `boathook thaw hook` tries at once; `--force` gives it up";
+    let text = "pod `db-0`: it sticks. When that is fixed, `boathook thaw hook` tries at once; `--force` gives it up";
     assert_eq!(message(&look.status(), condition::THAWED), text);
     assert_eq!(look.status().freeze_window.and_then(|window| window.end_time), None);
     look.undo(0, [20, 21], false);

@@ -1,6 +1,7 @@
 //! What must have come about when faults have stopped.
 
 use boathook_api::words::{CONSISTENCY, condition};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
 use super::{
@@ -56,6 +57,9 @@ impl World {
             status(hook).conditions.iter().any(|said| said.type_ == condition::THAWED && is_given_up(&said.reason));
         let thawed = status(hook).post_action_succeed == Some(true);
         assert!(thawed || given_up, "I12: it is not thawed: {hook:#?}");
+        let is_certain = |said: &Condition| said.type_ == condition::THAWED && said.status == "True";
+        let is_said = given_up || status(hook).conditions.iter().any(is_certain);
+        assert!(is_said, "I12: it does not say that it is thawed: {hook:#?}");
         assert!(hook.finalizers().is_empty(), "I9: it is thawed, and held: {hook:#?}");
         for handler in &self.pods.handlers {
             let of_this = self.children(hook).iter().any(|child| child.name_any() == handler.child);
