@@ -91,16 +91,6 @@ async fn the_tutorial_is_true() {
 }
 
 #[tokio::test]
-async fn the_readmes_section_on_snapshots_is_true() {
-    follow_section("Freeze, cut, thaw").await;
-}
-
-#[tokio::test]
-async fn the_readmes_section_on_notifications_is_true() {
-    follow_section("Tell running pods").await;
-}
-
-#[tokio::test]
-async fn the_readmes_section_on_rollouts_is_true() {
-    follow_section("Hooks at every rollout").await;
+async fn the_readmes_cluster_to_play_with_is_true() {
+    follow_section("A cluster to play with").await;
 }
