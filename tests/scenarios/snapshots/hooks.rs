@@ -123,18 +123,25 @@ pub(crate) async fn a_pre_action_that_freezes_after_its_time_is_taken_back(ctx: 
     ctx.create_hook("db", with(with(freezing(), spec), mains(["box"]))).await?;
     let thawed = ctx.thawed("db").await?;
     assert_eq!(status(&thawed).pre_action_succeed, Some(false));
+    let said = condition_of(&thawed, condition::THAWED).map(|(_, why)| why);
     ctx.shell("box", "touch log/go").await?;
     match executor {
         Executor::Api => {
+            assert_eq!(said.as_deref(), Some(reason::PROCESS_MAY_REMAIN));
             ctx.records("box", "freeze").await?;
             ctx.poll_until(DEADLINE, "it is thawed after its freeze", async || {
                 let lines = ctx.recorded("box").await?;
                 let last = |word: &str| lines.iter().rposition(|line| line == word);
                 Ok(if last("freeze") < last("thaw") { Look::Done(()) } else { Look::NotYet(format!("{lines:?}")) })
             })
-            .await
+            .await?;
+            let certain = ctx.hook_says("db", condition::THAWED, reason::THAWED).await?;
+            let frozen = condition_of(&certain, condition::FROZEN).map(|(status, _)| status);
+            assert_eq!(frozen.as_deref(), Some("False"));
+            Ok(())
         }
         Executor::Agent => {
+            assert_eq!(said.as_deref(), Some(reason::THAWED));
             let lines = ctx.recorded("box").await?;
             ensure!(!lines.contains(&"freeze".to_owned()), "it was not ended: {lines:?}");
             Ok(())

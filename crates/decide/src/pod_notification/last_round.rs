@@ -58,8 +58,8 @@ pub(super) fn has_a_pod(observed: &Observed<'_>) -> bool {
     }
 }
 
-/// Nothing outlives its pod. Whoever else is to run it hears so: of a pod that has ended an agent does not know whether it
-/// will run again.
+/// Nothing outlives its pod. An agent that is to run this round reads that here, because it does not know whether a pod that
+/// has ended will run again; and so does the hook, which is thawed for certain then.
 pub(super) fn close(object: &Object<'_>) -> Decision {
     let mut status = object.status.clone();
     status.containers.iter_mut().for_each(|record| record.process_may_remain = None);

@@ -16,7 +16,7 @@ pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, now: Timestam
     let mut decision = leftovers(observed, object, now);
     let leads = matches!(observed.me.role, Role::Controller { leadership: Leadership::Leader, .. });
     let runs_last_round = last_round::is_for(observed, object);
-    if leads && !runs_last_round && last_round::due(object).is_some() && has_ended(&observed.pod) {
+    if leads && last_round::due(object).is_some() && has_ended(&observed.pod) {
         return last_round::close(object);
     }
     match last_round::due(object).filter(|_| last_round::has_a_pod(observed)) {
@@ -38,6 +38,10 @@ pub(super) fn decide(observed: &Observed<'_>, object: &Object<'_>, now: Timestam
     if let Some(kept) = kept.filter(|kept| now < *kept && last_round::has_a_pod(observed)) {
         decision.again = earliest(decision.again, earliest(Some(kept), Some(now + last_round::PATIENCE)));
         return decision;
+    }
+    if last_round::due(object).is_some() {
+        // The pod is gone and its node is not Ready: only a look at the node tells when nothing of it is left there.
+        decision.again = earliest(decision.again, Some(now + super::PATIENCE));
     }
     if object.has_finalizer() {
         decision.effects.push(Effect::RemoveFinalizer);
@@ -88,7 +92,9 @@ fn leftovers(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp) -> De
 fn has_ended(pod: &SeenPod) -> bool {
     match pod {
         SeenPod::There(pod) => pod.over,
-        SeenPod::Unknown | SeenPod::Gone { .. } => false,
+        // Nothing of it is left on a node that is Ready.
+        SeenPod::Gone { node_ready } => *node_ready,
+        SeenPod::Unknown => false,
     }
 }
 

@@ -290,11 +290,18 @@ fn an_agent_gives_the_last_round_up_when_there_is_no_pod() {
 fn nothing_is_undone_once_more_that_is_gone_or_given_up() {
     assert_eq!(deeds(&outlived(Executor::Agent).abandoned().decide()), ["let go"]);
     assert_eq!(deeds(&outlived(Executor::Api).abandoned().decide()), ["let go"]);
+    for pod in [SeenPod::Gone { node_ready: true }, SeenPod::There(Pod { over: true, ..pod() })] {
+        let mut look = outlived(Executor::Api);
+        look.pod = pod;
+        assert_eq!(deeds(&look.decide()), ["write"], "the hook reads there that it is over");
+        let look = look.written();
+        assert_eq!(last_round(&look.object), None);
+        assert_eq!(deeds(&look.decide()), ["let go"]);
+    }
     let mut look = outlived(Executor::Api);
-    look.pod = SeenPod::Gone { node_ready: true };
+    look.pod = SeenPod::Gone { node_ready: false };
     assert_eq!(deeds(&look.decide()), ["let go"]);
-    look.pod = SeenPod::There(Pod { over: true, ..pod() });
-    assert_eq!(deeds(&look.decide()), ["let go"]);
+    assert_eq!(look.decide().again, Some(at(look.now + 60)), "until the node is Ready it may still run there");
 }
 
 #[test]
