@@ -37,7 +37,7 @@ async fn a_thaw_that_fails_again_is_said_at_once_and_can_be_given_up() {
         let (code, out, err) = database.run("thaw freeze-db --timeout 100s").await;
         assert_eq!((code, err.as_str()), (Some(1), ""), "{out}");
         assert!(out.contains("main        FAILED"), "{out}");
-        assert!(out.ends_with("NOT thawed; it is tried again until it succeeds, and --force gives it up\n"), "{out}");
+        assert!(out.ends_with("NOT thawed: Boathook retries until it succeeds; --force gives it up\n"), "{out}");
     }
     let (code, _, err) = database.run("thaw freeze-db --force").await;
     assert_eq!(code, Some(1));
