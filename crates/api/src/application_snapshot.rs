@@ -229,7 +229,7 @@ pub struct ApplicationSnapshotStatus {
     pub other_notifications: Vec<OtherNotification>,
     /// What went wrong: why it failed, or why it is called no more than `Crash`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<Trouble>,
+    pub failure: Option<SnapshotFailure>,
     /// The pods that mounted a claim, were covered by no hook, and count as frozen only because the spec says
     /// `otherPods: Vouched`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -296,7 +296,7 @@ impl Consistency {
 /// Why a snapshot is not what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Trouble {
+pub struct SnapshotFailure {
     /// One word of `words::reason`.
     pub reason: String,
     /// For a person: what happened, and what to do.

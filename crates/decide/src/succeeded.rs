@@ -85,9 +85,9 @@ pub(crate) fn of_application_snapshot(spec: &ApplicationSnapshotSpec, status: &A
         (None, Some(thawed), _) => as_said("False", thawed),
         (None, None, Some(complete)) => {
             let reached = status.consistency == Some(Consistency::Application) || spec.execution_hook_infos.is_empty();
-            let trouble = status.trouble.as_ref().filter(|_| !reached).map(|trouble| trouble.reason.clone());
+            let failure = status.failure.as_ref().filter(|_| !reached).map(|failure| failure.reason.clone());
             let (truth, _, message) = as_said(if reached { "True" } else { "False" }, complete);
-            (truth, trouble.unwrap_or_else(|| complete.reason.clone()), message)
+            (truth, failure.unwrap_or_else(|| complete.reason.clone()), message)
         }
         (None, None, None) => in_progress(),
     }
@@ -170,7 +170,7 @@ mod tests {
         let complete = |consistency: &str, thawed: (&str, &str, &str)| {
             let conditions = conditions(&[("Complete", "True", "Cut"), thawed]);
             json!({"phase": "Complete", "consistency": consistency, "conditions": conditions,
-                "trouble": {"reason": "PodNotFrozen", "message": ""}})
+                "failure": {"reason": "PodNotFrozen", "message": ""}})
         };
         let thawed = ("Thawed", "True", "Thawed");
         assert_eq!(of(hooks(), json!({"phase": "Cutting"})).0, "Unknown");

@@ -10,7 +10,7 @@ use boathook_api::{
 use boathook_tests::{
     Ctx,
     boathook::{
-        application_snapshots::{by, failed_for, is_complete, of_data, status, trouble},
+        application_snapshots::{by, failed_for, failure, is_complete, of_data, status},
         conditions::{is_true, said},
         execution_hooks::{freezing, shell, with},
         people::refusal,
@@ -85,7 +85,7 @@ async fn frozen_before_the_cut(ctx: &Ctx) -> Result<SilentStorage> {
 async fn only_crash(ctx: &Ctx, reason: &str) -> Result<ApplicationSnapshot> {
     let taken = ctx.over("nightly").await?;
     is_complete(&taken, Consistency::Crash)?;
-    let (why, message) = trouble(&taken).unwrap_or_default();
+    let (why, message) = failure(&taken).unwrap_or_default();
     ensure!(why == reason, "it is for another reason, {why}: {message}");
     assert_eq!(ctx.consistency_mark("nightly").await?.as_deref(), Some("Crash"));
     Ok(taken)
@@ -129,7 +129,7 @@ pub(crate) async fn a_pod_that_mounts_the_claim_while_frozen_spoils_it(ctx: Ctx,
     ctx.run_pod(recorder_on(&ctx, "data", "late").build()).await?;
     storage.cuts("nightly").await?;
     let taken = only_crash(&ctx, reason::NEW_POD).await?;
-    let (_, message) = trouble(&taken).unwrap_or_default();
+    let (_, message) = failure(&taken).unwrap_or_default();
     ensure!(message.contains("`late`"), "{message}");
     assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
     Ok(())
@@ -143,7 +143,7 @@ pub(crate) async fn a_running_pod_without_hook_needs_a_voucher(ctx: Ctx, _: Exec
     let spec = of_data([with(by("quiet"), only_box)]);
     ctx.take("nightly", spec.clone()).await?;
     let taken = only_crash(&ctx, reason::POD_NOT_FROZEN).await?;
-    let (_, message) = trouble(&taken).unwrap_or_default();
+    let (_, message) = failure(&taken).unwrap_or_default();
     ensure!(message.contains("pod `beside`"), "{message}");
     let taken = ctx.take("vouched", with(spec, json!({"otherPods": "Vouched"}))).await?;
     is_complete(&taken, Consistency::Application)?;
@@ -196,11 +196,11 @@ pub(crate) async fn a_claim_that_is_attached_to_a_node_is_in_use(ctx: Ctx, _: Ex
     ctx.attach("data").await?;
     let failed = ctx.take("nightly", of_data([by("quiet")])).await?;
     failed_for(&failed, reason::NO_TARGET)?;
-    let (_, message) = trouble(&failed).unwrap_or_default();
+    let (_, message) = failure(&failed).unwrap_or_default();
     ensure!(message.contains("`data` is attached to a node"), "it does not say why: {message}");
     let taken = ctx.take("weekly", of_data([])).await?;
     is_complete(&taken, Consistency::Crash)?;
-    assert_eq!(trouble(&taken).map(|(why, _)| why).as_deref(), Some(reason::NO_HOOKS));
+    assert_eq!(failure(&taken).map(|(why, _)| why).as_deref(), Some(reason::NO_HOOKS));
     Ok(())
 }
 
@@ -241,7 +241,7 @@ pub(crate) async fn a_session_lost_before_the_cut_fails_the_snapshot(ctx: Ctx, _
     ctx.shell("box", "touch log/lose").await?;
     let failed = ctx.over("nightly").await?;
     failed_for(&failed, reason::SESSION_LOST)?;
-    let (_, message) = trouble(&failed).unwrap_or_default();
+    let (_, message) = failure(&failed).unwrap_or_default();
     ensure!(message.contains("pod `box`") && message.contains("exit code 3"), "it does not say how: {message}");
     assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
     ctx.gone::<VolumeSnapshot>("nightly").await
@@ -257,6 +257,6 @@ pub(crate) async fn without_hooks_a_snapshot_of_what_is_used_is_crash_consistent
     ctx.run_box_on_data().await?;
     let taken = ctx.take("nightly", of_data([])).await?;
     is_complete(&taken, Consistency::Crash)?;
-    assert_eq!(trouble(&taken).map(|(why, _)| why).as_deref(), Some(reason::NO_HOOKS));
+    assert_eq!(failure(&taken).map(|(why, _)| why).as_deref(), Some(reason::NO_HOOKS));
     Ok(())
 }

@@ -12,7 +12,7 @@ use boathook_api::{
 use boathook_tests::{
     Ctx, DEADLINE, ON_TIME,
     boathook::{
-        application_snapshots::{by, failed_for, is_complete, of_data, trouble},
+        application_snapshots::{by, failed_for, is_complete, of_data, failure},
         conditions,
         execution_hooks::{condition_of, freezing, mains, shell, shell_within, status, with},
         installation::Installation,
@@ -86,7 +86,7 @@ pub(crate) async fn a_freeze_whose_answer_is_lost_is_taken_back(
             "strict" => failed_for(&ended, reason::HOOK_FAILED)?,
             _ => is_complete(&ended, Consistency::Crash)?,
         }
-        let (_, why) = trouble(&ended).unwrap_or_default();
+        let (_, why) = failure(&ended).unwrap_or_default();
         ensure!(why.contains("pod `one`") && why.contains("without a status"), "it does not say what happened: {why}");
         assert_eq!(two_pods::recorded(&ctx, "one", name, "one").await?, ["frozen", "thawed"]);
         assert_eq!(two_pods::recorded(&ctx, "two", name, "two").await?, [] as [&str; 0], "the next one was frozen");

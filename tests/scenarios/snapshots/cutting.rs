@@ -10,7 +10,7 @@ use boathook_api::{
 use boathook_tests::{
     Ctx, DEADLINE,
     boathook::{
-        application_snapshots::{by, failed_for, is_complete, of_data, trouble},
+        application_snapshots::{by, failed_for, failure, is_complete, of_data},
         execution_hooks::{freezing, shell, with},
         recording::{record, recorder_on},
     },
@@ -31,7 +31,7 @@ pub(crate) async fn a_cut_that_fails_thaws_and_leaves_nothing(ctx: Ctx, _: Execu
     storage.fails("nightly", "the pool is full").await?;
     let failed = ctx.over("nightly").await?;
     failed_for(&failed, reason::CUT_FAILED)?;
-    let (_, message) = trouble(&failed).unwrap_or_default();
+    let (_, message) = failure(&failed).unwrap_or_default();
     ensure!(message.contains("the pool is full"), "it does not say why: {message}");
     assert_eq!(ctx.recorded("box").await?, ["freeze", "thaw"]);
     // The storage would go on trying for ever.

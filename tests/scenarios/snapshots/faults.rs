@@ -199,7 +199,7 @@ fn is_kept_for_long(object: &PodNotification) -> bool {
 }
 
 pub(crate) fn shown(status: &ApplicationSnapshotStatus) -> String {
-    let why = status.trouble.as_ref().map(|trouble| trouble.reason.as_str()).unwrap_or_default();
+    let why = status.failure.as_ref().map(|failure| failure.reason.as_str()).unwrap_or_default();
     let consistency = status.consistency.map(|consistency| format!("{consistency:?} ")).unwrap_or_default();
     format!("{:?} {consistency}{why}", status.phase)
 }

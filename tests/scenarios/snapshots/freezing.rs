@@ -10,7 +10,7 @@ use boathook_api::{
 use boathook_tests::{
     Ctx, DEADLINE,
     boathook::{
-        application_snapshots::{by, failed_for, is_complete, of_data, status, trouble},
+        application_snapshots::{by, failed_for, failure, is_complete, of_data, status},
         conditions::said,
         execution_hooks::{freezing, freezing_as, mains, shell_within, with},
         recording::{record, recorder_on},
@@ -79,7 +79,7 @@ pub(crate) async fn a_hook_that_does_not_freeze_fails_the_snapshot_and_nothing_i
     ctx.create_template("never", freezing_as("-never")).await?;
     let failed = ctx.take("nightly", of_data([by("outer"), by("failing"), by("never")])).await?;
     failed_for(&failed, reason::HOOK_FAILED)?;
-    let (_, message) = trouble(&failed).unwrap_or_default();
+    let (_, message) = failure(&failed).unwrap_or_default();
     ensure!(message.contains("`failing`") && message.contains("`box`"), "it does not say where: {message}");
     let mut lines = ctx.recorded("box").await?;
     lines.dedup();
@@ -107,7 +107,7 @@ pub(crate) async fn a_hook_that_somebody_else_made_first_fails_the_snapshot(ctx:
     ctx.shell("box", "touch log/go").await?;
     let failed = ctx.over("nightly").await?;
     failed_for(&failed, reason::HOOK_FAILED)?;
-    let (_, message) = trouble(&failed).unwrap_or_default();
+    let (_, message) = failure(&failed).unwrap_or_default();
     ensure!(message.contains(&second) && message.contains("delete it"), "it does not say what to do: {message}");
     let mut lines = ctx.recorded("box").await?;
     // Whoever was ended midway is thawed once more.
@@ -137,7 +137,7 @@ pub(crate) async fn what_may_be_crash_consistent_is_cut_all_the_same_and_says_so
     let crash = json!({"onHookFailure": "CrashConsistent"});
     let taken = ctx.take("nightly", with(of_data([by("failing")]), crash.clone())).await?;
     is_complete(&taken, Consistency::Crash)?;
-    assert_eq!(trouble(&taken).map(|(reason, _)| reason).as_deref(), Some(reason::HOOK_FAILED));
+    assert_eq!(failure(&taken).map(|(reason, _)| reason).as_deref(), Some(reason::HOOK_FAILED));
     assert_eq!(ctx.consistency_mark("nightly").await?.as_deref(), Some("Crash"));
     assert_eq!(ctx.recorded("box").await?.last().map(String::as_str), Some("thaw"));
 

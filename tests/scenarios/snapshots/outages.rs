@@ -11,7 +11,7 @@ use boathook_api::{
 use boathook_tests::{
     Ctx,
     boathook::{
-        application_snapshots::{by, is_complete, of_data, trouble},
+        application_snapshots::{by, failure, is_complete, of_data},
         execution_hooks::{condition_of, freezing, mains, part_of, shell, status, with},
         host::a_long_time,
         installation::Installation,
@@ -66,7 +66,7 @@ pub(crate) async fn a_snapshot_that_outlives_its_controller_is_consistent_only_w
         storage.cuts(template).await?;
         let taken = ctx.over(template).await?;
         is_complete(&taken, consistency)?;
-        let why = trouble(&taken).map(|(why, _)| why);
+        let why = failure(&taken).map(|(why, _)| why);
         let wanted = (consistency == Consistency::Crash).then_some(reason::CONTROLLER_CHANGED);
         assert_eq!(why.as_deref(), wanted);
     }

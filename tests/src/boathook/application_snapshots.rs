@@ -35,8 +35,8 @@ pub fn status(object: &ApplicationSnapshot) -> ApplicationSnapshotStatus {
 }
 
 /// The reason and message of what went wrong.
-pub fn trouble(object: &ApplicationSnapshot) -> Option<(String, String)> {
-    status(object).trouble.map(|trouble| (trouble.reason, trouble.message))
+pub fn failure(object: &ApplicationSnapshot) -> Option<(String, String)> {
+    status(object).failure.map(|failure| (failure.reason, failure.message))
 }
 
 /// It is over, and is this consistent.
@@ -51,7 +51,7 @@ pub fn is_complete(object: &ApplicationSnapshot, consistency: Consistency) -> Re
 pub fn failed_for(object: &ApplicationSnapshot, reason: &str) -> Result<()> {
     let status = status(object);
     ensure!(status.phase == Phase::Failed && status.consistency.is_none(), "it is {:?}: {status:?}", status.phase);
-    let why = status.trouble.as_ref().map(|trouble| trouble.reason.as_str());
+    let why = status.failure.as_ref().map(|failure| failure.reason.as_str());
     ensure!(why == Some(reason), "it failed for another reason: {status:?}");
     Ok(())
 }

@@ -62,8 +62,8 @@ pub(super) async fn with_hooks(story: &mut Story) -> Result<String> {
     let snapshot = story.teller.wait("freezing, cutting, thawing", over).await?;
     let status = snapshot.status.clone().unwrap_or_default();
     story.taken = Some(snapshot);
-    if let Some(trouble) = &status.trouble {
-        bail!("{:?}: {}", status.phase, trouble.message);
+    if let Some(failure) = &status.failure {
+        bail!("{:?}: {}", status.phase, failure.message);
     }
     ensure!(status.phase == Phase::Complete, "it is {:?}", status.phase);
     ensure!(status.consistency == Some(Consistency::Application), "its consistency is {:?}", status.consistency);

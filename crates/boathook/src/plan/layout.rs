@@ -123,12 +123,12 @@ impl Place<'_> {
             author_checked: true,
         };
         let status = decided(&object, surroundings, snapshots, now);
-        match &status.trouble {
-            Some(trouble) if status.phase == Phase::Failed => {
-                layout.reasons.push(trouble.message.clone());
+        match &status.failure {
+            Some(failure) if status.phase == Phase::Failed => {
+                layout.reasons.push(failure.message.clone());
                 return Ok(layout);
             }
-            Some(trouble) => layout.risks.push(format!("it would be cut without a freeze: {}", trouble.message)),
+            Some(failure) => layout.risks.push(format!("it would be cut without a freeze: {}", failure.message)),
             None => {}
         }
         let cut_timeout = u64::try_from(object.spec.cut_timeout_seconds).unwrap_or_default();

@@ -49,17 +49,17 @@ pub(super) fn lines(snapshot: &ApplicationSnapshot) -> Vec<(Colour, String)> {
     let said = |kind| find(&status.conditions, kind).map(|found| one_line(&found.message)).filter(|it| !it.is_empty());
     let window = status.freeze_window.as_ref().and_then(|window| window.duration.clone());
     let window = window.map(|window| format!(", frozen for {window}")).unwrap_or_default();
-    let trouble = status.trouble.as_ref().map(|trouble| one_line(&trouble.message));
+    let failure = status.failure.as_ref().map(|failure| one_line(&failure.message));
     let because = |why: Option<String>| why.map(|why| format!(": {why}")).unwrap_or_default();
     let (colour, headline) = match verdict(snapshot) {
         None => return vec![],
         Some(Verdict::Failed) => {
-            (Colour::Bad, format!("FAILED{window}{}", because(said(condition::FAILED).or(trouble))))
+            (Colour::Bad, format!("FAILED{window}{}", because(said(condition::FAILED).or(failure))))
         }
         Some(Verdict::OnlyCrashConsistent | Verdict::NotThawed)
             if status.consistency != Some(Consistency::Application) =>
         {
-            (Colour::Bad, format!("only crash-consistent{window}{}", because(trouble)))
+            (Colour::Bad, format!("only crash-consistent{window}{}", because(failure)))
         }
         Some(_) if status.consistency == Some(Consistency::Application) => {
             let idle = status.hooks.is_empty().then(|| "nothing used the claims".to_owned());
@@ -103,8 +103,8 @@ mod tests {
         let (colour, last) = lines(&snapshot(&frozen)).pop().unwrap();
         assert_eq!(colour, Colour::Bad);
         assert_eq!(last, "STILL FROZEN by hook mysql: mend it, then boathook thaw nightly-0 -n sea");
-        let trouble = json!({"reason": "HookFailed", "message": "no room"});
-        let failed = snapshot(&json!({"phase": "ThawFailed", "trouble": trouble, "hooks": frozen["hooks"]}));
+        let failure = json!({"reason": "HookFailed", "message": "no room"});
+        let failed = snapshot(&json!({"phase": "ThawFailed", "failure": failure, "hooks": frozen["hooks"]}));
         assert_eq!(verdict(&failed), Some(Verdict::Failed));
         let told = lines(&failed).into_iter().map(|(_, line)| line).collect::<Vec<_>>();
         assert_eq!(told, ["FAILED: no room".to_owned(), last]);
@@ -130,8 +130,8 @@ mod tests {
         assert_eq!(told(vouched), ["application-consistent", relied_on]);
         let idle = json!({"phase": "Complete", "consistency": "Application"});
         assert_eq!(told(idle), ["application-consistent: nothing used the claims"]);
-        let trouble = json!({"reason": "ContainerRestarted", "message": "container `main` restarted"});
-        let crash = json!({"phase": "Complete", "consistency": "Crash", "trouble": trouble});
+        let failure = json!({"reason": "ContainerRestarted", "message": "container `main` restarted"});
+        let crash = json!({"phase": "Complete", "consistency": "Crash", "failure": failure});
         assert_eq!(told(crash), ["only crash-consistent: container `main` restarted"]);
         let why = json!({"type": "Failed", "status": "True", "reason": "CutTimeout", "message": "no cut within 60s",
             "lastTransitionTime": "2026-01-01T00:00:00Z"});

@@ -176,7 +176,7 @@ mod tests {
         seconds.store(61, Ordering::SeqCst);
         let status = status().await;
         assert_eq!(status.phase, Phase::Thawing);
-        assert_eq!(status.trouble.unwrap().reason, reason::CUT_TIMED_OUT);
+        assert_eq!(status.failure.unwrap().reason, reason::CUT_TIMED_OUT);
     }
 
     async fn stored(client: &kube::Client, finalizer: bool) -> ApplicationSnapshot {
@@ -244,7 +244,7 @@ mod tests {
         controller.reconcile(Arc::new(api.get("nightly").await.unwrap())).await.unwrap();
         let status = api.get("nightly").await.unwrap().status.unwrap();
         assert_eq!(status.phase, Phase::Thawing);
-        assert!(status.trouble.unwrap().message.contains("exceeded quota"));
+        assert!(status.failure.unwrap().message.contains("exceeded quota"));
         controller.reconcile(Arc::new(api.get("nightly").await.unwrap())).await.unwrap();
         let ended = api.get("nightly").await.unwrap();
         assert!(ended.finalizers().is_empty());
@@ -277,9 +277,9 @@ mod tests {
         controller.reconcile(Arc::new(object)).await.unwrap();
         let status = api.get("nightly").await.unwrap().status.unwrap();
         assert_eq!(status.phase, Phase::Thawing);
-        let trouble = status.trouble.unwrap();
-        assert_eq!(trouble.reason, reason::HOOK_FAILED);
-        assert!(trouble.message.contains("ExecutionHook `first` that was not made"), "{}", trouble.message);
+        let failure = status.failure.unwrap();
+        assert_eq!(failure.reason, reason::HOOK_FAILED);
+        assert!(failure.message.contains("ExecutionHook `first` that was not made"), "{}", failure.message);
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 use boathook_api::{
     ApplicationSnapshot,
     application_snapshot::{
-        ApplicationSnapshotStatus, ExecutionHookInfo, HookRecord, OnHookFailure, Phase, SnapshotRecord, Trouble,
+        ApplicationSnapshotStatus, ExecutionHookInfo, HookRecord, OnHookFailure, Phase, SnapshotFailure, SnapshotRecord,
     },
     execution_hook::PodContainerNames,
     words::{condition, reason},
@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 
 use super::{
-    Claim, Decision, Effect, Observed, Surroundings, User, cut, end, has_finalizer, hook_name, is_deleted, leaving,
-    sharing, snapshot_name, trouble,
+    Claim, Decision, Effect, Observed, Surroundings, User, cut, end, failure, has_finalizer, hook_name, is_deleted,
+    leaving, sharing, snapshot_name,
 };
 use crate::{conditions, conditions::Saying, moment::moment};
 
@@ -34,7 +34,7 @@ pub struct PlannedHook {
 }
 
 /// What these hooks do about these claims.
-pub fn plan(infos: &[ExecutionHookInfo], claims: &[Claim]) -> Result<Plan, Trouble> {
+pub fn plan(infos: &[ExecutionHookInfo], claims: &[Claim]) -> Result<Plan, SnapshotFailure> {
     let in_use = |claim: &Claim| claim.attached || claim.pods.iter().any(|pod| pod.running);
     if !claims.iter().any(in_use) {
         return Ok(Plan { hooks: vec![], not_in_use: true });
@@ -50,7 +50,7 @@ pub fn plan(infos: &[ExecutionHookInfo], claims: &[Claim]) -> Result<Plan, Troub
                      executionHookInfos, or try again",
                     claim.name
                 );
-                return Err(trouble(reason::NO_TARGET, message));
+                return Err(failure(reason::NO_TARGET, message));
             }
             (false, None) => Some(found.clone()),
         };
@@ -92,15 +92,15 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
     let too_late = leaving::nobody_waits_from(object);
     if too_late.is_some_and(|too_late| too_late <= now) {
         let message = "the request that asked for it had ended before anything could be frozen: ask again";
-        return end::refuse(observed, status, trouble(reason::FREEZE_TIMED_OUT, message), now);
+        return end::refuse(observed, status, failure(reason::FREEZE_TIMED_OUT, message), now);
     }
     let first = sharing::joinable(observed, &surroundings.claims);
     if let (Some(before), None) = (&surroundings.before, first) {
         return Decision { again: too_late, ..wait(object, status, before, now) };
     }
     status.start_time = Some(moment(now));
-    if let Some(trouble) = refusal(observed, surroundings) {
-        return end::refuse(observed, status, trouble, now);
+    if let Some(failure) = refusal(observed, surroundings) {
+        return end::refuse(observed, status, failure, now);
     }
     if let Some(first) = first {
         return follow(observed, status, first, now);
@@ -109,11 +109,11 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
     let crash = object.spec.on_hook_failure == OnHookFailure::CrashConsistent;
     let plan = match plan {
         Ok(plan) => plan,
-        Err(trouble) if crash => {
-            status.trouble = Some(trouble);
+        Err(failure) if crash => {
+            status.failure = Some(failure);
             Plan { hooks: vec![], not_in_use: false }
         }
-        Err(trouble) => return end::refuse(observed, status, trouble, now),
+        Err(failure) => return end::refuse(observed, status, failure, now),
     };
     let claims = &surroundings.claims;
     let record = |claim: &Claim| SnapshotRecord {
@@ -153,33 +153,33 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
     decision
 }
 
-fn refusal(observed: &Observed<'_>, surroundings: &Surroundings) -> Option<Trouble> {
+fn refusal(observed: &Observed<'_>, surroundings: &Surroundings) -> Option<SnapshotFailure> {
     let object = observed.object;
     let source = &object.spec.source;
     if let Err(wrong) = object.spec.validate() {
-        return Some(trouble(reason::INVALID, wrong));
+        return Some(failure(reason::INVALID, wrong));
     }
     if !object.spec.execution_hook_infos.is_empty() && !surroundings.author_checked {
         let message = "it was created before Boathook's webhooks were seen to answer, so its author was not checked for \
                        the right to `create executionhooks`: delete it and create it again";
-        return Some(trouble(reason::REFUSED, message));
+        return Some(failure(reason::REFUSED, message));
     }
     if surroundings.claims.is_empty() {
         let message = match &source.persistent_volume_claim_name {
             Some(name) => format!("there is no claim `{name}` in this namespace"),
             None => "source.selector matches no claim of this namespace".to_owned(),
         };
-        return Some(trouble(reason::CLAIM_NOT_FOUND, message));
+        return Some(failure(reason::CLAIM_NOT_FOUND, message));
     }
     if let Some(missing) = surroundings.missing_templates.first()
         && object.spec.on_hook_failure == OnHookFailure::Fail
     {
         let message = format!("there is no ExecutionHookTemplate `{missing}` in this namespace: create it first");
-        return Some(trouble(reason::TEMPLATE_NOT_FOUND, message));
+        return Some(failure(reason::TEMPLATE_NOT_FOUND, message));
     }
     if let Some(missing) = &surroundings.missing_class {
         let message = format!("{missing}: create it, or name another one. Nothing was frozen");
-        return Some(trouble(reason::SNAPSHOT_CLASS_NOT_FOUND, message));
+        return Some(failure(reason::SNAPSHOT_CLASS_NOT_FOUND, message));
     }
     // Whoever made it: it was cut before anything was frozen.
     // A pending object has made none, so one that names it as its maker is forged.
@@ -187,7 +187,7 @@ fn refusal(observed: &Observed<'_>, surroundings: &Surroundings) -> Option<Troub
         |snapshot: &&super::SeenSnapshot| snapshot.cut || !snapshot.ours || !super::is_made_by_others(object);
     let taken = observed.snapshots.iter().find(in_the_way)?;
     let message = format!("there is a VolumeSnapshot `{}` already: nothing was frozen", taken.name);
-    Some(trouble(reason::SNAPSHOT_EXISTS, message))
+    Some(failure(reason::SNAPSHOT_EXISTS, message))
 }
 
 /// It need not wait: what it needs is being frozen.

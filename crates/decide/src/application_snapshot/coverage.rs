@@ -3,14 +3,14 @@
 
 use boathook_api::{
     ApplicationSnapshot,
-    application_snapshot::{ApplicationSnapshotStatus, OtherPods, Trouble},
+    application_snapshot::{ApplicationSnapshotStatus, OtherPods, SnapshotFailure},
     execution_hook::ExecutionHookSpec,
     hook_action::HookPolicy,
     words::reason,
 };
 use kube::core::SelectorExt;
 
-use super::{AtTheCut, Claim, Observed, User, sharing, trouble};
+use super::{AtTheCut, Claim, Observed, User, failure, sharing};
 use crate::execution_hook::{self, Selection, selection};
 
 /// The pods that use a claim at the cut, or may have used it since the freeze began: one that ended counts if it ran when the
@@ -41,7 +41,7 @@ pub(super) fn vouched(
     observed: &Observed<'_>,
     status: &ApplicationSnapshotStatus,
     at_the_cut: &AtTheCut,
-) -> Result<Vec<String>, Trouble> {
+) -> Result<Vec<String>, SnapshotFailure> {
     let mut vouched = Vec::new();
     for claim in &at_the_cut.claims {
         let users: Vec<_> = users(observed, status, claim).collect();
@@ -60,7 +60,7 @@ pub(super) fn vouched(
                          if a hook freezes its data from elsewhere",
                         claim.name
                     );
-                    return Err(trouble(reason::POD_NOT_FROZEN, message));
+                    return Err(failure(reason::POD_NOT_FROZEN, message));
                 }
             }
         }

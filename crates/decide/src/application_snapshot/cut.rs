@@ -2,12 +2,14 @@
 //! storage says that they were taken.
 
 use boathook_api::{
-    application_snapshot::{ApplicationSnapshotStatus, Consistency, OnHookFailure, Phase, SnapshotRecord, Trouble},
+    application_snapshot::{
+        ApplicationSnapshotStatus, Consistency, OnHookFailure, Phase, SnapshotFailure, SnapshotRecord,
+    },
     words::{condition, reason},
 };
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Decision, Effect, Observed, end, hooks, is_deleted, is_made_by_others, made, sharing, trouble, verdict};
+use super::{Decision, Effect, Observed, end, failure, hooks, is_deleted, is_made_by_others, made, sharing, verdict};
 use crate::{
     conditions::{self, Saying},
     moment::moment,
@@ -50,10 +52,10 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
         return seen(observed, status, verdict, now);
     }
     if is_deleted(object) {
-        let deleted = trouble(reason::DELETED, "it was deleted before the cut was seen");
+        let deleted = failure(reason::DELETED, "it was deleted before the cut was seen");
         return end::begin(observed, status, deleted, now);
     }
-    if let Some(why) = failure(observed, &mut status, now) {
+    if let Some(why) = cut_failure(observed, &mut status, now) {
         return end::begin(observed, status, why, now);
     }
     let mut decision = Decision { again: deadline(observed, &status), ..Decision::default() };
@@ -63,7 +65,7 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
         let seen = |status: &ApplicationSnapshotStatus| -> Vec<bool> {
             status.snapshots.iter().map(|record| record.seen_time.is_some()).collect()
         };
-        earlier.trouble != status.trouble || seen(earlier) != seen(&status)
+        earlier.failure != status.failure || seen(earlier) != seen(&status)
     });
     // And nothing is made without a write: what was looked at may be an old version.
     if news || !missing.is_empty() {
@@ -74,9 +76,13 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
 }
 
 /// What ends the cut before it was seen.
-fn failure(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now: Timestamp) -> Option<Trouble> {
+fn cut_failure(
+    observed: &Observed<'_>,
+    status: &mut ApplicationSnapshotStatus,
+    now: Timestamp,
+) -> Option<SnapshotFailure> {
     if let Some(message) = &observed.refused {
-        return Some(trouble(reason::CUT_FAILED, message));
+        return Some(failure(reason::CUT_FAILED, message));
     }
     for record in &mut status.snapshots {
         let Some(snapshot) = observed.snapshot(&record.volume_snapshot_name) else {
@@ -87,11 +93,11 @@ fn failure(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now:
         };
         if !snapshot.ours {
             let message = format!("there is another VolumeSnapshot `{}`", snapshot.name);
-            return Some(trouble(reason::SNAPSHOT_EXISTS, message));
+            return Some(failure(reason::SNAPSHOT_EXISTS, message));
         }
         if let Some(error) = snapshot.error.as_ref().filter(|_| !snapshot.cut) {
             record.error = Some(error.clone());
-            return Some(trouble(reason::CUT_FAILED, format!("VolumeSnapshot `{}`: {error}", snapshot.name)));
+            return Some(failure(reason::CUT_FAILED, format!("VolumeSnapshot `{}`: {error}", snapshot.name)));
         }
         if snapshot.deleted && !snapshot.cut {
             return Some(deleted(&snapshot.name, snapshot.last_error.as_deref()));
@@ -100,8 +106,8 @@ fn failure(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now:
             record.seen_time = Some(moment(now));
         }
     }
-    let hooks = sharing::trouble_of(observed, status).or_else(|| hooks::trouble_of(observed, status));
-    if let Some(why) = hooks.filter(|_| status.trouble.is_none()) {
+    let hooks = sharing::failure_of(observed, status).or_else(|| hooks::failure_of(observed, status));
+    if let Some(why) = hooks.filter(|_| status.failure.is_none()) {
         match observed.object.spec.on_hook_failure {
             OnHookFailure::Fail => return Some(why),
             OnHookFailure::CrashConsistent => {
@@ -113,7 +119,7 @@ fn failure(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now:
                     message: &why.message,
                 };
                 conditions::set(&mut status.conditions, saying, observed.object.metadata.generation, now);
-                status.trouble = Some(why);
+                status.failure = Some(why);
             }
         }
     }
@@ -126,27 +132,27 @@ fn failure(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now:
                 record.error = Some(error.clone());
             }
         }
-        return Some(trouble(reason::CUT_TIMED_OUT, message));
+        return Some(failure(reason::CUT_TIMED_OUT, message));
     }
     None
 }
 
-fn deleted(snapshot: &str, last_error: Option<&str>) -> Trouble {
+fn deleted(snapshot: &str, last_error: Option<&str>) -> SnapshotFailure {
     let said = last_error.map(|error| format!("; it said: {error}")).unwrap_or_default();
-    trouble(reason::CUT_FAILED, format!("VolumeSnapshot `{snapshot}` was deleted before it was cut{said}"))
+    failure(reason::CUT_FAILED, format!("VolumeSnapshot `{snapshot}` was deleted before it was cut{said}"))
 }
 
 /// Everything has been cut: how good it is, is said now and never again.
 fn seen(
     observed: &Observed<'_>,
     mut status: ApplicationSnapshotStatus,
-    verdict: Result<Vec<String>, Trouble>,
+    verdict: Result<Vec<String>, SnapshotFailure>,
     now: Timestamp,
 ) -> Decision {
     for record in &mut status.snapshots {
         record.cut_seen_time = Some(moment(now));
     }
-    (status.consistency, status.vouched_pods, status.trouble) = match verdict {
+    (status.consistency, status.vouched_pods, status.failure) = match verdict {
         Ok(vouched) => (Some(Consistency::Application), vouched, None),
         Err(why) => (Some(Consistency::Crash), vec![], Some(why)),
     };
@@ -161,7 +167,7 @@ fn seen(
 fn wait_for_followers(observed: &Observed<'_>, status: ApplicationSnapshotStatus, now: Timestamp) -> Decision {
     let deadline = deadline(observed, &status);
     let in_time = deadline.is_some_and(|deadline| now < deadline) && !is_deleted(observed.object);
-    let is_frozen = hooks::trouble_of(observed, &status).is_none();
+    let is_frozen = hooks::failure_of(observed, &status).is_none();
     match in_time && is_frozen && sharing::is_waited_for(observed, &status) {
         true => Decision { again: deadline, ..Decision::default() },
         false => end::go_on(observed, status, now),

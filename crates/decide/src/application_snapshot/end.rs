@@ -2,7 +2,7 @@
 
 use boathook_api::{
     ExecutionHook,
-    application_snapshot::{ApplicationSnapshotStatus, Consistency, HookRecord, Phase, Trouble},
+    application_snapshot::{ApplicationSnapshotStatus, Consistency, HookRecord, Phase, SnapshotFailure},
     words::{condition, reason},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -29,10 +29,10 @@ const FAILURES: [&str; 3] = [reason::THAW_FAILED, reason::THAW_UNCONFIRMED, reas
 pub(super) fn refuse(
     observed: &Observed<'_>,
     mut status: ApplicationSnapshotStatus,
-    why: Trouble,
+    why: SnapshotFailure,
     now: Timestamp,
 ) -> Decision {
-    status.trouble = Some(why);
+    status.failure = Some(why);
     let (status, reports) = finished(observed, status, now);
     let mut effects = vec![Effect::WriteStatus(Box::new(status))];
     if has_finalizer(observed.object) {
@@ -45,11 +45,11 @@ pub(super) fn refuse(
 pub(super) fn begin(
     observed: &Observed<'_>,
     mut status: ApplicationSnapshotStatus,
-    why: Trouble,
+    why: SnapshotFailure,
     now: Timestamp,
 ) -> Decision {
     // What went wrong before this did not keep it from being cut.
-    status.trouble = Some(why);
+    status.failure = Some(why);
     go_on(observed, status, now)
 }
 
@@ -82,7 +82,7 @@ pub(super) fn thaw(observed: &Observed<'_>, mut status: ApplicationSnapshotStatu
         // Only a session that was released is known to have lasted until then.
         status.consistency = Some(Consistency::Crash);
         status.vouched_pods.clear();
-        status.trouble = Some(lost);
+        status.failure = Some(lost);
     }
     decision.effects.extend(mark(observed, &status));
     let (status, reports) = finished(observed, status, now);
@@ -94,14 +94,14 @@ pub(super) fn thaw(observed: &Observed<'_>, mut status: ApplicationSnapshotStatu
 }
 
 /// A session that was to be held and had ended before anybody asked: who held it may have said so after the cut.
-fn lost_session(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<Trouble> {
-    let lost = |trouble: &Trouble| trouble.reason == reason::SESSION_LOST;
+fn lost_session(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<SnapshotFailure> {
+    let lost = |failure: &SnapshotFailure| failure.reason == reason::SESSION_LOST;
     let hooks = status.hooks.iter().filter_map(|record| observed.hook(&record.name));
     let own = hooks.filter_map(|hook| match hooks::freeze(hook) {
-        hooks::Freeze::Over(trouble) => Some(trouble),
+        hooks::Freeze::Over(failure) => Some(failure),
         hooks::Freeze::Frozen | hooks::Freeze::UnderWay => None,
     });
-    let shared = sharing::first(observed, status).and_then(|first| first.status.as_ref()?.trouble.clone());
+    let shared = sharing::first(observed, status).and_then(|first| first.status.as_ref()?.failure.clone());
     own.chain(shared).find(lost)
 }
 
@@ -248,8 +248,8 @@ fn conclude(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now
 
 /// What became of the snapshot: for an Event and a condition.
 fn verdict(status: &ApplicationSnapshotStatus) -> (Gravity, &'static str, String) {
-    let trouble = status.trouble.as_ref();
-    let why = trouble.map(|trouble| trouble.message.as_str()).unwrap_or_default();
+    let failure = status.failure.as_ref();
+    let why = failure.map(|failure| failure.message.as_str()).unwrap_or_default();
     match status.consistency {
         Some(consistency) => {
             let (reason, message) = match consistency {
@@ -270,7 +270,7 @@ fn verdict(status: &ApplicationSnapshotStatus) -> (Gravity, &'static str, String
             (Gravity::Normal, reason, message)
         }
         None => {
-            let reason = trouble.map_or(reason::FAILED, |trouble| known(&trouble.reason));
+            let reason = failure.map_or(reason::FAILED, |failure| known(&failure.reason));
             (Gravity::Warning, reason, why.to_owned())
         }
     }
@@ -283,12 +283,12 @@ fn say_frozen(
     now: Timestamp,
 ) {
     let said = conditions::find(&status.conditions, condition::FROZEN);
-    let unused = said.filter(|frozen| frozen.reason == reason::NOT_IN_USE && status.trouble.is_none());
-    let trouble = status.trouble.as_ref().map(|trouble| trouble.message.clone());
+    let unused = said.filter(|frozen| frozen.reason == reason::NOT_IN_USE && status.failure.is_none());
+    let failure = status.failure.as_ref().map(|failure| failure.message.clone());
     let (why, message) = match unused {
         // Why a snapshot without hooks is as good as one with them.
         Some(unused) => (reason::NOT_IN_USE, unused.message.clone()),
-        None => (why, trouble.unwrap_or_default()),
+        None => (why, failure.unwrap_or_default()),
     };
     say(observed, status, (condition::FROZEN, truth, why, &message), now);
 }

@@ -3,16 +3,16 @@
 use boathook_api::{
     ExecutionHook,
     action::DEFAULT_TIMEOUT_SECONDS,
-    application_snapshot::{ApplicationSnapshotStatus, OnHookFailure, Trouble},
+    application_snapshot::{ApplicationSnapshotStatus, OnHookFailure, SnapshotFailure},
     pod_notification::DEFAULT_START_DEADLINE_SECONDS,
     words::reason,
 };
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Decision, Effect, Observed, cut, end,
+    Decision, Effect, Observed, cut, end, failure,
     hooks::{self, Freeze},
-    is_deleted, made, other_notifications, sharing, trouble,
+    is_deleted, made, other_notifications, sharing,
 };
 
 /// For everything that is no action: a change of leader, writes that are tried again, clocks that differ.
@@ -26,7 +26,7 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
     let object = observed.object;
     hooks::copy(observed, &mut status);
     if is_deleted(object) {
-        let deleted = trouble(reason::DELETED, "it was deleted before anything was cut");
+        let deleted = failure(reason::DELETED, "it was deleted before anything was cut");
         return end::begin(observed, status, deleted, now);
     }
     let deadline = deadline(observed, &status);
@@ -35,12 +35,12 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
             Some(_) => "the PreActions took longer than there was time",
             None => "nobody said in time how the PreActions went: whoever runs them may be gone",
         };
-        return failed(observed, status, trouble(reason::FREEZE_TIMED_OUT, message), now);
+        return failed(observed, status, failure(reason::FREEZE_TIMED_OUT, message), now);
     }
     if let Some(message) = &observed.refused {
-        return failed(observed, status, trouble(reason::HOOK_FAILED, message), now);
+        return failed(observed, status, failure(reason::HOOK_FAILED, message), now);
     }
-    if let Some(why) = sharing::trouble_of(observed, &status).or_else(|| hooks::foreign(observed, &status)) {
+    if let Some(why) = sharing::failure_of(observed, &status).or_else(|| hooks::foreign(observed, &status)) {
         return failed(observed, status, why, now);
     }
     let frozen_by_another = sharing::is_frozen(observed, &status);
@@ -97,13 +97,18 @@ fn longest(hook: &ExecutionHook) -> SignedDuration {
     own + SignedDuration::from_secs(DEFAULT_START_DEADLINE_SECONDS.into())
 }
 
-fn failed(observed: &Observed<'_>, mut status: ApplicationSnapshotStatus, why: Trouble, now: Timestamp) -> Decision {
+fn failed(
+    observed: &Observed<'_>,
+    mut status: ApplicationSnapshotStatus,
+    why: SnapshotFailure,
+    now: Timestamp,
+) -> Decision {
     match observed.object.spec.on_hook_failure {
         OnHookFailure::Fail => end::begin(observed, status, why, now),
         OnHookFailure::CrashConsistent => {
             let mut decision = Decision::default();
             let message = why.message.clone();
-            status.trouble = Some(why);
+            status.failure = Some(why);
             // Hooks before the one that failed may hold: only their thaw says that nothing is frozen.
             cut::begin(observed, status, ("Unknown", reason::HOOK_FAILED, &message), &mut decision, now);
             decision

@@ -2,14 +2,14 @@
 
 use boathook_api::{
     ApplicationSnapshot, ExecutionHook,
-    application_snapshot::{ApplicationSnapshotStatus, HookRecord, Phase, Trouble},
+    application_snapshot::{ApplicationSnapshotStatus, HookRecord, Phase, SnapshotFailure},
     execution_hook::ExecutionHookSpec,
     words::{condition, reason},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
-use super::{Observed, made, sharing, trouble};
+use super::{Observed, failure, made, sharing};
 use crate::{conditions, freeze_window, maker};
 
 /// Whether a hook is frozen, will be, or never again.
@@ -17,7 +17,7 @@ use crate::{conditions, freeze_window, maker};
 pub(super) enum Freeze {
     UnderWay,
     Frozen,
-    Over(Trouble),
+    Over(SnapshotFailure),
 }
 
 pub(super) fn freeze(hook: &ExecutionHook) -> Freeze {
@@ -31,7 +31,7 @@ pub(super) fn freeze(hook: &ExecutionHook) -> Freeze {
         (_, why) => {
             let why = if why == reason::EXPIRED || why == reason::SESSION_LOST { why } else { reason::HOOK_FAILED };
             let name = hook.spec.execution_hook_template_name.as_deref().unwrap_or_default();
-            Freeze::Over(trouble(why, format!("hook `{name}`: {}", frozen.message)))
+            Freeze::Over(failure(why, format!("hook `{name}`: {}", frozen.message)))
         }
     }
 }
@@ -48,19 +48,19 @@ pub(super) fn once_more(hook: &ExecutionHook) -> Option<&str> {
 }
 
 /// The first hook that was frozen once and is not any more, or was deleted, or is another's.
-pub(super) fn trouble_of(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<Trouble> {
-    let trouble = |record: &HookRecord| match observed.hook(&record.name).map(freeze) {
+pub(super) fn failure_of(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<SnapshotFailure> {
+    let failure = |record: &HookRecord| match observed.hook(&record.name).map(freeze) {
         Some(Freeze::Frozen) => None,
-        Some(Freeze::UnderWay) => Some(trouble(reason::HOOK_FAILED, format!("hook `{}` is not frozen", record.name))),
+        Some(Freeze::UnderWay) => Some(failure(reason::HOOK_FAILED, format!("hook `{}` is not frozen", record.name))),
         Some(Freeze::Over(why)) => Some(why),
         None => Some(gone(record)),
     };
-    foreign(observed, status).or_else(|| status.hooks.iter().find_map(trouble))
+    foreign(observed, status).or_else(|| status.hooks.iter().find_map(failure))
 }
 
 /// The first object that has a hook's name and is not that hook: somebody made it, who knew the name, and whatever it
 /// freezes is not what was to be frozen. An owner reference anybody can write, so what it runs is compared as well.
-pub(super) fn foreign(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<Trouble> {
+pub(super) fn foreign(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<SnapshotFailure> {
     let is_meant = |place: usize, hook: &ExecutionHook| runs_what_is_meant(observed, status, place, hook);
     let mut named = status.hooks.iter().enumerate().filter_map(|(place, record)| {
         let hook = observed.hooks.iter().find(|hook| hook.name_any() == record.name)?;
@@ -72,7 +72,7 @@ pub(super) fn foreign(observed: &Observed<'_>, status: &ApplicationSnapshotStatu
          snapshot again",
         hook.name_any()
     );
-    Some(trouble(reason::HOOK_FAILED, message))
+    Some(failure(reason::HOOK_FAILED, message))
 }
 
 fn runs_what_is_meant(
@@ -105,12 +105,12 @@ pub(super) fn is_orphan(observed: &Observed<'_>, hook: &ExecutionHook) -> bool {
     is_thawing && is_recorded && !maker::is_made_for(hook, observed.object.metadata.uid.as_ref())
 }
 
-pub(super) fn gone(record: &HookRecord) -> Trouble {
+pub(super) fn gone(record: &HookRecord) -> SnapshotFailure {
     deleted(&record.name)
 }
 
-fn deleted(hook: &str) -> Trouble {
-    trouble(reason::HOOK_FAILED, format!("ExecutionHook `{hook}` was deleted, and so thawed"))
+fn deleted(hook: &str) -> SnapshotFailure {
+    failure(reason::HOOK_FAILED, format!("ExecutionHook `{hook}` was deleted, and so thawed"))
 }
 
 /// Whether this snapshot made the hook, and has still to record that it is thawed.

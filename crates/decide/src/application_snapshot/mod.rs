@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use boathook_api::{
     ApplicationSnapshot, ExecutionHook, PodNotification,
-    application_snapshot::{ApplicationSnapshotStatus, Consistency, Phase, Trouble},
+    application_snapshot::{ApplicationSnapshotStatus, Consistency, Phase, SnapshotFailure},
     volume_snapshot::VolumeSnapshot,
     words::{ABANDON_UNDO, THAW_FINALIZER},
 };
@@ -218,13 +218,13 @@ fn is_made_by_others(object: &ApplicationSnapshot) -> bool {
     object.spec.source.volume_snapshot_name.is_some()
 }
 
-fn trouble(reason: &str, message: impl Into<String>) -> Trouble {
-    Trouble { reason: reason.to_owned(), message: message.into() }
+fn failure(reason: &str, message: impl Into<String>) -> SnapshotFailure {
+    SnapshotFailure { reason: reason.to_owned(), message: message.into() }
 }
 
-impl From<Refusal> for Trouble {
+impl From<Refusal> for SnapshotFailure {
     fn from(Refusal { reason, message }: Refusal) -> Self {
-        trouble(reason, message)
+        failure(reason, message)
     }
 }
 

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 
 use boathook_api::{
     ApplicationSnapshot, ExecutionHook, PodNotification,
-    application_snapshot::{ApplicationSnapshotStatus, OtherNotification, Phase, Trouble},
+    application_snapshot::{ApplicationSnapshotStatus, OtherNotification, Phase, SnapshotFailure},
     words::reason,
 };
 use kube::{Resource, ResourceExt, core::SelectorExt};
 
-use super::{AtTheCut, Observed, made, sharing, trouble};
+use super::{AtTheCut, Observed, failure, made, sharing};
 use crate::{
     execution_hook::{self, Selection, selection},
     naming, pod_notification,
@@ -78,7 +78,7 @@ pub(super) fn record_present(
         record(status, other, pinned.collect());
     }
     if present.and_more {
-        status.trouble.get_or_insert_with(too_many);
+        status.failure.get_or_insert_with(too_many);
     }
 }
 
@@ -87,7 +87,7 @@ pub(super) fn none_is_gone(
     observed: &Observed<'_>,
     status: &ApplicationSnapshotStatus,
     at_the_cut: &AtTheCut,
-) -> Result<(), Trouble> {
+) -> Result<(), SnapshotFailure> {
     let pods: Vec<_> = observed.own_hooks().filter_map(pinned).flatten().collect();
     let is_there = |other: &OtherNotification| {
         at_the_cut.notifications.iter().any(|one| one.metadata.uid.as_ref() == Some(&other.uid))
@@ -107,7 +107,7 @@ pub(super) fn none_is_gone(
                  have thawed it: let one wait for the other",
                 gone.name, gone.pod_name
             );
-            Err(trouble(reason::THAWED_BY_ANOTHER, message))
+            Err(failure(reason::THAWED_BY_ANOTHER, message))
         }
     }
 }
@@ -138,12 +138,12 @@ fn pinned(hook: &ExecutionHook) -> Option<Vec<execution_hook::Target>> {
 fn record(status: &mut ApplicationSnapshotStatus, other: &PodNotification, containers: Vec<String>) -> bool {
     let uid = other.uid().unwrap_or_default();
     // It will be called `Crash` whatever is recorded.
-    if status.trouble.is_some() || status.other_notifications.iter().any(|known| known.uid == uid) {
+    if status.failure.is_some() || status.other_notifications.iter().any(|known| known.uid == uid) {
         return false;
     }
     // What is said of it with its verdict stays as it is.
     if status.other_notifications.len() >= MOST && status.consistency.is_none() {
-        status.trouble = Some(too_many());
+        status.failure = Some(too_many());
         return true;
     }
     let (name, pod_name) = (other.name_any(), other.spec.pod_name.clone());
@@ -151,10 +151,10 @@ fn record(status: &mut ApplicationSnapshotStatus, other: &PodNotification, conta
     true
 }
 
-fn too_many() -> Trouble {
+fn too_many() -> SnapshotFailure {
     let message = "there are more PodNotifications in the pods that it freezes than are recorded, and one of them may thaw \
                    them: let one wait for the other";
-    trouble(reason::THAWED_BY_ANOTHER, message)
+    failure(reason::THAWED_BY_ANOTHER, message)
 }
 
 /// By its owner reference, which every user can write, by its name, which tells that the owner makes it, and by its pod.

@@ -5,12 +5,14 @@
 
 use boathook_api::{
     ApplicationSnapshot,
-    application_snapshot::{ApplicationSnapshotStatus, Consistency, Phase, SnapshotRecord, SnapshotReference, Trouble},
+    application_snapshot::{
+        ApplicationSnapshotStatus, Consistency, Phase, SnapshotFailure, SnapshotRecord, SnapshotReference,
+    },
     words::reason,
 };
 use kube::ResourceExt;
 
-use super::{Claim, Effect, Observed, is_deleted, snapshot_name, trouble};
+use super::{Claim, Effect, Observed, failure, is_deleted, snapshot_name};
 
 /// The one that a new snapshot of these claims can follow.
 pub(super) fn joinable<'a>(observed: &'a Observed<'_>, claims: &[Claim]) -> Option<&'a ApplicationSnapshot> {
@@ -69,22 +71,22 @@ pub(super) fn first<'a>(
 }
 
 /// Why the freeze that it shares is none any more, or will not come about.
-pub(super) fn trouble_of(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<Trouble> {
+pub(super) fn failure_of(observed: &Observed<'_>, status: &ApplicationSnapshotStatus) -> Option<SnapshotFailure> {
     let SnapshotReference { name, .. } = status.shares_freeze_of.as_ref()?;
     let Some(first) = first(observed, status) else {
-        return Some(trouble(
+        return Some(failure(
             reason::HOOK_FAILED,
             format!("ApplicationSnapshot `{name}`, whose freeze it shares, is gone"),
         ));
     };
-    let theirs = first.status.as_ref().and_then(|status| status.trouble.as_ref());
+    let theirs = first.status.as_ref().and_then(|status| status.failure.as_ref());
     match theirs {
-        Some(Trouble { reason, message }) => {
-            Some(trouble(reason, format!("ApplicationSnapshot `{name}`, whose freeze it shares: {message}")))
+        Some(SnapshotFailure { reason, message }) => {
+            Some(failure(reason, format!("ApplicationSnapshot `{name}`, whose freeze it shares: {message}")))
         }
         None if is_thawing(first) => {
             let message = format!("ApplicationSnapshot `{name}`, whose freeze it shares, has begun to thaw");
-            Some(trouble(reason::HOOK_FAILED, message))
+            Some(failure(reason::HOOK_FAILED, message))
         }
         None => None,
     }
@@ -121,8 +123,8 @@ pub(super) fn is_read(observed: &Observed<'_>, status: &ApplicationSnapshotStatu
 
 /// Nothing has gone wrong with it, and it goes on.
 fn holds(other: &ApplicationSnapshot) -> bool {
-    let trouble = other.status.as_ref().is_some_and(|status| status.trouble.is_some());
-    !is_thawing(other) && !is_deleted(other) && !trouble
+    let failure = other.status.as_ref().is_some_and(|status| status.failure.is_some());
+    !is_thawing(other) && !is_deleted(other) && !failure
 }
 
 fn is_thawing(other: &ApplicationSnapshot) -> bool {

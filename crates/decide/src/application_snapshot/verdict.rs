@@ -5,14 +5,14 @@
 
 use boathook_api::{
     Action, ExecutionHook, PodNotification,
-    application_snapshot::{ApplicationSnapshotStatus, Trouble},
+    application_snapshot::{ApplicationSnapshotStatus, SnapshotFailure},
     pod_notification::Executor,
     words::{condition, reason},
 };
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
-use super::{AtTheCut, Claim, Observed, coverage, hooks, other_notifications, sharing, trouble};
+use super::{AtTheCut, Claim, Observed, coverage, failure, hooks, other_notifications, sharing};
 use crate::{
     conditions,
     execution_hook::{self, Target},
@@ -27,20 +27,20 @@ pub(super) fn verdict(
     status: &ApplicationSnapshotStatus,
     at_the_cut: &AtTheCut,
     now: Timestamp,
-) -> Result<Vec<String>, Trouble> {
-    if let Some(earlier) = &status.trouble {
+) -> Result<Vec<String>, SnapshotFailure> {
+    if let Some(earlier) = &status.failure {
         return Err(earlier.clone());
     }
     if status.hooks.is_empty() {
         return without_hooks(observed, status, at_the_cut).map(|()| vec![]);
     }
-    if let Some(why) = sharing::trouble_of(observed, status).or_else(|| hooks::trouble_of(observed, status)) {
+    if let Some(why) = sharing::failure_of(observed, status).or_else(|| hooks::failure_of(observed, status)) {
         return Err(why);
     }
     if at_the_cut.and_more {
         let message = "there are more PodNotifications in this namespace than are looked at, and one of them may have been \
                        undone in the pods that are frozen: delete those that nobody needs";
-        return Err(trouble(reason::THAWED_BY_ANOTHER, message));
+        return Err(failure(reason::THAWED_BY_ANOTHER, message));
     }
     for hook in status.hooks.iter().filter_map(|record| observed.hook(&record.name)) {
         in_time(observed, hook, now)?;
@@ -63,33 +63,33 @@ fn without_hooks(
     observed: &Observed<'_>,
     status: &ApplicationSnapshotStatus,
     at_the_cut: &AtTheCut,
-) -> Result<(), Trouble> {
+) -> Result<(), SnapshotFailure> {
     let frozen = conditions::find(&status.conditions, condition::FROZEN);
     if frozen.is_none_or(|frozen| frozen.reason != reason::NOT_IN_USE) {
-        return Err(trouble(reason::NO_HOOKS, "there was no hook: nothing was frozen"));
+        return Err(failure(reason::NO_HOOKS, "there was no hook: nothing was frozen"));
     }
     let is_used = |claim: &&Claim| claim.attached || coverage::users(observed, status, claim).next().is_some();
     match at_the_cut.claims.iter().find(is_used) {
         None => Ok(()),
-        Some(claim) => Err(trouble(
+        Some(claim) => Err(failure(
             reason::NEW_POD,
             format!("claim `{}` was not in use at first, but was at the cut or shortly before", claim.name),
         )),
     }
 }
 
-fn in_time(observed: &Observed<'_>, hook: &ExecutionHook, now: Timestamp) -> Result<(), Trouble> {
+fn in_time(observed: &Observed<'_>, hook: &ExecutionHook, now: Timestamp) -> Result<(), SnapshotFailure> {
     let status = hook.status.as_ref();
     let expiration = status.and_then(|status| status.recorded.as_ref()?.expiration_seconds);
     let Some(seconds) = expiration else { return Ok(()) };
     if status.and_then(|status| status.accepted_by.as_deref()) != Some(observed.identity) {
-        return Err(trouble(reason::CONTROLLER_CHANGED, ANOTHER_BEGAN));
+        return Err(failure(reason::CONTROLLER_CHANGED, ANOTHER_BEGAN));
     }
     let accepted = status.and_then(|status| status.start_time.as_ref());
     let over = accepted.is_none_or(|accepted| accepted.0 + SignedDuration::from_secs(seconds.into()) <= now);
     match over {
         false => Ok(()),
-        true => Err(trouble(reason::EXPIRED, format!("the cut was seen later than the {seconds} s of a hook"))),
+        true => Err(failure(reason::EXPIRED, format!("the cut was seen later than the {seconds} s of a hook"))),
     }
 }
 
@@ -97,11 +97,11 @@ fn still_held<'a>(
     pod: &Target,
     identity: &str,
     child: Option<&'a PodNotification>,
-) -> Result<&'a PodNotification, Trouble> {
+) -> Result<&'a PodNotification, SnapshotFailure> {
     let child = child.ok_or_else(|| {
-        trouble(reason::HOOK_FAILED, format!("the PodNotification of pod `{}` is gone", pod.pod_name))
+        failure(reason::HOOK_FAILED, format!("the PodNotification of pod `{}` is gone", pod.pod_name))
     })?;
-    execution_hook::is_held(child).map_err(|why| trouble(reason::HOOK_FAILED, why))?;
+    execution_hook::is_held(child).map_err(|why| failure(reason::HOOK_FAILED, why))?;
     by_whom(child, identity)?;
     Ok(child)
 }
@@ -115,7 +115,7 @@ fn undisturbed<'a>(
     mut others: impl Iterator<Item = &'a PodNotification>,
     is_recorded: impl Fn(&PodNotification) -> bool,
     now: Timestamp,
-) -> Result<(), Trouble> {
+) -> Result<(), SnapshotFailure> {
     let claim = child.status.as_ref().and_then(|status| status.claim.as_ref());
     let since = claim.map_or(now, |claim| claim.time.0);
     let has_run = |other: &PodNotification| {
@@ -141,7 +141,7 @@ fn undisturbed<'a>(
                 other.name_any(),
                 pod.pod_name
             );
-            Err(trouble(reason::THAWED_BY_ANOTHER, message))
+            Err(failure(reason::THAWED_BY_ANOTHER, message))
         }
     }
 }
@@ -170,7 +170,7 @@ fn runs_undo_of(other: &PodNotification, child: &PodNotification) -> bool {
 
 /// The time of what a controller froze ends by that controller's clock, and a session that it holds ends with it. An
 /// agent has a clock of its own, and it too began to count after the hook was accepted.
-fn by_whom(child: &PodNotification, identity: &str) -> Result<(), Trouble> {
+fn by_whom(child: &PodNotification, identity: &str) -> Result<(), SnapshotFailure> {
     let expires = child.spec.undo.as_ref().is_some_and(|undo| undo.after_seconds.is_some());
     let lasts = !expires && !child.spec.holds();
     let status = child.status.as_ref();
@@ -178,11 +178,11 @@ fn by_whom(child: &PodNotification, identity: &str) -> Result<(), Trouble> {
     let by_this_one = status.and_then(|status| status.claim.as_ref()).is_some_and(|claim| claim.holder == identity);
     match by_agent || by_this_one || lasts {
         true => Ok(()),
-        false => Err(trouble(reason::CONTROLLER_CHANGED, ANOTHER_BEGAN)),
+        false => Err(failure(reason::CONTROLLER_CHANGED, ANOTHER_BEGAN)),
     }
 }
 
-fn same_containers(hook: &ExecutionHook, at_the_cut: &AtTheCut) -> Result<(), Trouble> {
+fn same_containers(hook: &ExecutionHook, at_the_cut: &AtTheCut) -> Result<(), SnapshotFailure> {
     let records = hook.status.iter().flat_map(|status| &status.container_execution_hook_statuses);
     for record in records {
         let now = at_the_cut
@@ -194,7 +194,7 @@ fn same_containers(hook: &ExecutionHook, at_the_cut: &AtTheCut) -> Result<(), Tr
                 "container `{}` of pod `{}` restarted while it was frozen, or is gone",
                 record.container_name, record.pod_name
             );
-            return Err(trouble(reason::CONTAINER_RESTARTED, message));
+            return Err(failure(reason::CONTAINER_RESTARTED, message));
         }
     }
     Ok(())
@@ -204,15 +204,15 @@ fn no_new_pod(
     observed: &Observed<'_>,
     status: &ApplicationSnapshotStatus,
     at_the_cut: &AtTheCut,
-) -> Result<(), Trouble> {
+) -> Result<(), SnapshotFailure> {
     for record in &status.snapshots {
         let claim = at_the_cut.claims.iter().find(|claim| claim.name == record.persistent_volume_claim_name);
         let claim = claim.ok_or_else(|| {
-            trouble(reason::CLAIM_NOT_FOUND, format!("claim `{}` is gone", record.persistent_volume_claim_name))
+            failure(reason::CLAIM_NOT_FOUND, format!("claim `{}` is gone", record.persistent_volume_claim_name))
         })?;
         if let Some(new) = coverage::users(observed, status, claim).find(|pod| !record.pod_uids.contains(&pod.uid)) {
             let message = format!("pod `{}` mounted claim `{}` while it was frozen", new.name, claim.name);
-            return Err(trouble(reason::NEW_POD, message));
+            return Err(failure(reason::NEW_POD, message));
         }
     }
     Ok(())

@@ -14,7 +14,7 @@ pub(super) enum Standing {
 
 pub(super) fn of(snapshot: &ApplicationSnapshot) -> Standing {
     let status = snapshot.status.clone().unwrap_or_default();
-    let why = status.trouble.map(|trouble| trouble.message);
+    let why = status.failure.map(|failure| failure.message);
     if let Some(why) = why {
         return Standing::Over(why);
     }
@@ -33,18 +33,18 @@ pub(super) fn of(snapshot: &ApplicationSnapshot) -> Standing {
 
 #[cfg(test)]
 mod tests {
-    use boathook_api::application_snapshot::{ApplicationSnapshotStatus, Trouble};
+    use boathook_api::application_snapshot::{ApplicationSnapshotStatus, SnapshotFailure};
     use serde_json::json;
 
     use super::*;
 
-    fn at(phase: Phase, frozen: &str, trouble: Option<&str>) -> ApplicationSnapshot {
+    fn at(phase: Phase, frozen: &str, failure: Option<&str>) -> ApplicationSnapshot {
         let spec = serde_json::from_value(json!({"source": {}})).unwrap();
         let said = json!([{"type": "Frozen", "status": frozen, "reason": "A", "message": "",
             "lastTransitionTime": "2026-11-01T00:00:00Z"}]);
-        let trouble = trouble.map(|message| Trouble { reason: "A".to_owned(), message: message.to_owned() });
+        let failure = failure.map(|message| SnapshotFailure { reason: "A".to_owned(), message: message.to_owned() });
         let conditions = serde_json::from_value(said).unwrap();
-        let status = ApplicationSnapshotStatus { phase, trouble, conditions, ..Default::default() };
+        let status = ApplicationSnapshotStatus { phase, failure, conditions, ..Default::default() };
         ApplicationSnapshot { status: Some(status), ..ApplicationSnapshot::new("a", spec) }
     }
 

@@ -1,5 +1,5 @@
 use boathook_api::{
-    application_snapshot::{ApplicationSnapshotStatus, OtherPods, Phase, Trouble},
+    application_snapshot::{ApplicationSnapshotStatus, OtherPods, Phase, SnapshotFailure},
     words::{EXECUTION_HOOK_INFOS, EXECUTION_HOOK_TEMPLATE_LABEL, OTHER_PODS, condition},
 };
 use kube::{
@@ -111,8 +111,8 @@ async fn it_is_let_in_when_its_application_is_frozen() {
 async fn why_it_cannot_be_frozen_is_told_at_once_and_stays_to_be_read() {
     let world = World::new().await;
     let ask = labelled("nightly");
-    let trouble = Trouble { reason: "HookFailed".to_owned(), message: "no disk".to_owned() };
-    let status = json!({"phase": Phase::Thawing, "trouble": trouble});
+    let failure = SnapshotFailure { reason: "HookFailed".to_owned(), message: "no disk".to_owned() };
+    let status = json!({"phase": Phase::Thawing, "failure": failure});
     let (answer, ()) = tokio::join!(world.answer(&ask), world.controller_says(&ask, status));
     assert_eq!((answer.allowed, answer.result.code, answer.result.reason.as_str()), (false, 403, "Forbidden"));
     let name = &world.names().await[0];

@@ -18,7 +18,7 @@ fn assert_refused(look: Look, reason: &str, text: &str) {
     assert_eq!((decision.reports[0].gravity, decision.reports[0].reason.as_str()), (Gravity::Warning, reason));
     let look = look.done();
     let status = look.status();
-    assert_eq!(status.trouble.as_ref().map(|trouble| trouble.message.as_str()), Some(text));
+    assert_eq!(status.failure.as_ref().map(|failure| failure.message.as_str()), Some(text));
     assert_eq!(said(&status, condition::FAILED), format!("True {reason}"));
     assert_eq!(said(&status, condition::COMPLETE), "nothing");
     assert_eq!(said(&status, condition::THAWED), "True NothingToUndo");

@@ -63,7 +63,7 @@ fn one_of_several_that_fails_fails_all_and_all_go() {
     assert_eq!(deeds(&look.decide()), ["write Thawing", "thaw", "delete snap-data", "delete snap-log"]);
     let look = look.done();
     assert_eq!(look.status().snapshots[1].error.as_deref(), Some("disk full"));
-    assert_eq!(look.status().trouble.expect("it failed").message, "VolumeSnapshot `snap-log`: disk full");
+    assert_eq!(look.status().failure.expect("it failed").message, "VolumeSnapshot `snap-log`: disk full");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn message_of_a_late_cut_quotes_the_storage() {
     look.now = 90;
     let status = look.done().status();
     assert_eq!(status.snapshots[0].error.as_deref(), Some("no such pool"));
-    let message = status.trouble.unwrap().message;
+    let message = status.failure.unwrap().message;
     assert_eq!(message, "the cut was not seen within 60 s; VolumeSnapshot `snap` says: no such pool");
 }
 
@@ -152,7 +152,7 @@ fn crash_consistent_goes_on_when_a_hook_expires_and_does_not_forget_it() {
     assert_eq!(said(&look.status(), condition::FROZEN), "Unknown HookFailed");
     assert_eq!(deeds(&look.decide()), [""; 0]);
     assert_eq!(look.decide().again, Some(at(63)));
-    // The first trouble is the one that counts.
+    // The first failure is the one that counts.
     look.hooks.clear();
     assert_eq!(deeds(&look.decide()), [""; 0]);
     look.snapshots[0].cut = true;

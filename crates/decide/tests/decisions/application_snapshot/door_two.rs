@@ -54,7 +54,7 @@ fn one_deleted_before_its_cut_thaws_at_once() {
     assert_eq!(deeds(&look.decide()), ["write Thawing", "thaw"]);
     let look = look.done().thawed();
     assert_eq!(look.outcome(), (Phase::Failed, None, "CutFailed".to_owned()));
-    let message = look.status().trouble.unwrap().message;
+    let message = look.status().failure.unwrap().message;
     assert!(message.contains("`theirs` was deleted before it was cut"), "{message}");
 }
 

@@ -56,9 +56,9 @@ fn a_hook_that_fails_fails_the_snapshot_and_everything_is_thawed() {
     look.run(1, &["main"]);
     assert_eq!(deeds(&look.decide()), ["write Thawing", "thaw"]);
     let look = look.done();
-    let trouble = look.status().trouble.expect("it failed");
-    assert_eq!(trouble.reason, "HookFailed");
-    assert_eq!(trouble.message, "hook `fs`: pod `db-0`, container `main`: exit code 1");
+    let failure = look.status().failure.expect("it failed");
+    assert_eq!(failure.reason, "HookFailed");
+    assert_eq!(failure.message, "hook `fs`: pod `db-0`, container `main`: exit code 1");
     assert_eq!(look.status().hooks[1].message.as_deref(), Some("pod `db-0`, container `main`: exit code 1"));
     let look = look.thawed();
     assert_eq!(look.outcome(), (Phase::Failed, None, "HookFailed".to_owned()));
@@ -110,7 +110,7 @@ fn a_hook_that_the_api_server_refuses_to_create_fails_the_snapshot_and_what_is_f
     assert_eq!(deeds(&look.decide()), ["write Thawing", "thaw"]);
     let look = look.done();
     assert_eq!(look.outcome(), (Phase::Thawing, None, "HookFailed".to_owned()));
-    assert_eq!(look.status().trouble.expect("it failed").message, "exceeded quota");
+    assert_eq!(look.status().failure.expect("it failed").message, "exceeded quota");
     // The refusal speaks of the hook, not of the cut that is made all the same.
     let mut look = Look::at_freezing(json!({"onHookFailure": "CrashConsistent"}));
     (look.hooks, look.refused) = (vec![], Some("exceeded quota".to_owned()));
@@ -128,8 +128,8 @@ fn a_hook_that_a_person_deletes_is_not_made_again() {
     let mut deleted = Look::at_freezing(json!({}));
     (deleted.object, deleted.hooks) = (look.object.clone(), look.hooks.clone());
     deleted.hooks[0].metadata.deletion_timestamp = Some(Time(at(3)));
-    let trouble = deleted.done().status().trouble.expect("it failed").message;
-    assert!(trouble.ends_with("was deleted, and so thawed"), "{trouble}");
+    let failure = deleted.done().status().failure.expect("it failed").message;
+    assert!(failure.ends_with("was deleted, and so thawed"), "{failure}");
     let mut gone = look;
     gone.hooks.remove(0);
     assert_eq!(deeds(&gone.decide()), ["write Thawing", "thaw"]);
@@ -233,11 +233,11 @@ fn a_hook_that_somebody_else_made_first_is_not_taken_for_the_snapshots_own() {
         let mut look = made_ahead(change);
         look.run(0, &[]);
         let look = look.done();
-        let (phase, trouble) = (look.phase(), look.status().trouble.expect("it failed"));
-        assert_eq!((phase, trouble.reason.as_str()), (Phase::Thawing, "HookFailed"));
+        let (phase, failure) = (look.phase(), look.status().failure.expect("it failed"));
+        assert_eq!((phase, failure.reason.as_str()), (Phase::Thawing, "HookFailed"));
         let name = hook_name(&look.object, 1);
-        assert!(trouble.message.contains(&format!("ExecutionHook `{name}`")), "{}", trouble.message);
-        assert!(trouble.message.contains("delete it"), "{}", trouble.message);
+        assert!(failure.message.contains(&format!("ExecutionHook `{name}`")), "{}", failure.message);
+        assert!(failure.message.contains("delete it"), "{}", failure.message);
         let look = look.until(Phase::Failed, Look::thaw_asked);
         assert_eq!(look.outcome(), (Phase::Failed, None, "HookFailed".to_owned()));
     }

@@ -261,7 +261,7 @@ impl Look {
     /// How it ended: the phase, the consistency, and why.
     fn outcome(&self) -> (Phase, Option<Consistency>, String) {
         let status = self.status();
-        (status.phase, status.consistency, status.trouble.map(|trouble| trouble.reason).unwrap_or_default())
+        (status.phase, status.consistency, status.failure.map(|failure| failure.reason).unwrap_or_default())
     }
 }
 

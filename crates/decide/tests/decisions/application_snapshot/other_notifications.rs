@@ -53,7 +53,7 @@ fn notification_deleted_between_freeze_and_cut_makes_a_crash() {
     assert_eq!(recorded(&look), ["beside"]);
     let look = cut(look, vec![]);
     assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Crash), "ThawedByAnother".to_owned()));
-    let message = look.status().trouble.expect("it is a crash").message;
+    let message = look.status().failure.expect("it is a crash").message;
     assert!(message.contains("`beside` in pod `db-0` was deleted"), "{message}");
     // One that is still there says itself what it did.
     let look = cut(beginning_with(vec![other("beside")]), vec![other("beside")]);
@@ -154,10 +154,10 @@ fn verdict_stays_as_it_is_with_more_than_are_recorded() {
     let mut look = beginning_with((0..MOST).map(|number| other(&number.to_string())).collect());
     let one_more = |look: &Look| with_other(&look.object, &other("more"), vec![]).and_then(|next| next.status);
     let undecided = one_more(&look).expect("it is recorded");
-    assert_eq!((undecided.other_notifications.len(), undecided.trouble.is_some()), (MOST, true));
+    assert_eq!((undecided.other_notifications.len(), undecided.failure.is_some()), (MOST, true));
     look.object.status.as_mut().expect("it is accepted").consistency = Some(Consistency::Application);
     let decided = one_more(&look).expect("it is recorded");
-    assert_eq!((decided.other_notifications.len(), decided.trouble), (MOST + 1, None));
+    assert_eq!((decided.other_notifications.len(), decided.failure), (MOST + 1, None));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use boathook_api::{
     ApplicationSnapshot,
-    application_snapshot::{Consistency, Phase, SnapshotReference, Trouble},
+    application_snapshot::{Consistency, Phase, SnapshotFailure, SnapshotReference},
 };
 use boathook_decide::application_snapshot::Decision;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -26,8 +26,8 @@ fn first_frozen() -> Look {
 }
 
 /// What went wrong, though it goes on.
-fn trouble() -> Trouble {
-    Trouble { reason: "SessionLost".to_owned(), message: "the session ended".to_owned() }
+fn failure() -> SnapshotFailure {
+    SnapshotFailure { reason: "SessionLost".to_owned(), message: "the session ended".to_owned() }
 }
 
 /// A new one of the same claim.
@@ -93,10 +93,10 @@ fn nobody_follows_one_that_does_something_else_or_is_on_its_way_back() {
     judged.object.status.as_mut().expect("it is frozen").consistency = Some(Consistency::Application);
     let mut thawing = first_frozen();
     thawing.is_cut();
-    let mut troubled = first_frozen();
-    troubled.object.status.as_mut().expect("it is frozen").trouble = Some(trouble());
+    let mut failing = first_frozen();
+    failing.object.status.as_mut().expect("it is frozen").failure = Some(failure());
     let (_, follower) = both(json!({}));
-    for first in [first_frozen().deleted(), judged, thawing.done(), troubled, follower] {
+    for first in [first_frozen().deleted(), judged, thawing.done(), failing, follower] {
         assert_eq!(deeds(&second(&first, json!({})).decide()), ["write Pending"]);
     }
 }
@@ -171,9 +171,8 @@ fn the_first_one_waits_for_nobody_who_cannot_be_called_consistent_any_more() {
         own.deletion_timestamp.clone_from(&own.creation_timestamp);
     };
     let restarted: fn(&mut Look) = |first| first.containers.clear();
-    let troubled: fn(&mut Look) =
-        |first| first.others[0].status.as_mut().expect("it follows").trouble = Some(trouble());
-    for change in [gone, another, deleted, failed, late, itself, restarted, troubled] {
+    let failing: fn(&mut Look) = |first| first.others[0].status.as_mut().expect("it follows").failure = Some(failure());
+    for change in [gone, another, deleted, failed, late, itself, restarted, failing] {
         let (mut first, _) = both(json!({}));
         first.is_cut();
         change(&mut first);
@@ -199,7 +198,7 @@ fn a_session_of_the_first_one_that_was_lost_before_the_cut_makes_a_crash_of_its_
     assert_eq!(second.outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));
     second.sees(&first);
     let theirs = second.others[0].status.as_mut().expect("it is over");
-    (theirs.phase, theirs.trouble) = (Phase::Complete, Some(trouble()));
+    (theirs.phase, theirs.failure) = (Phase::Complete, Some(failure()));
     theirs.hooks.iter_mut().for_each(|hook| hook.post_action_succeed = Some(true));
     second.hooks.clear();
     assert_eq!(second.done().outcome(), (Phase::Complete, Some(Consistency::Crash), "SessionLost".to_owned()));
@@ -250,7 +249,7 @@ fn why_the_first_one_failed_is_said_of_its_followers() {
     look.sees(&first);
     let look = look.done();
     assert_eq!(look.outcome(), (Phase::Thawing, None, "HookFailed".to_owned()));
-    let said = look.status().trouble.expect("it failed").message;
+    let said = look.status().failure.expect("it failed").message;
     assert!(said.contains("`first`") && said.contains("hook `app`"), "{said}");
 }
 
@@ -261,7 +260,7 @@ fn what_made_a_crash_of_the_first_one_is_why_its_followers_fail() {
         let theirs = first.object.status.as_mut().expect("it is frozen");
         (theirs.phase, theirs.consistency) = (Phase::Complete, Some(Consistency::Crash));
         theirs.hooks.iter_mut().for_each(|hook| hook.post_action_succeed = Some(true));
-        theirs.trouble = Some(Trouble { reason: reason.to_owned(), message: "so it was".to_owned() });
+        theirs.failure = Some(SnapshotFailure { reason: reason.to_owned(), message: "so it was".to_owned() });
         second.sees(&first);
         second.hooks.clear();
         let second = second.done().done();

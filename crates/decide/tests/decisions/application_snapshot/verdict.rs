@@ -90,7 +90,7 @@ fn one_of_two_pods_is_frozen(fields: Value, label: &str) -> Look {
 fn a_running_pod_without_hook_makes_a_crash() {
     let look = one_of_two_pods_is_frozen(json!({}), "web").done();
     assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Crash), "PodNotFrozen".to_owned()));
-    let message = look.status().trouble.expect("it is a crash").message;
+    let message = look.status().failure.expect("it is a crash").message;
     assert!(message.contains("pod `db-1`") && message.contains("otherPods"), "{message}");
     // With ExecuteAll, to be selected is not enough: only pinned pods are frozen.
     assert_crash(one_of_two_pods_is_frozen(json!({}), "db"), "PodNotFrozen");
@@ -110,7 +110,7 @@ fn uncovered_pod_that_ended_before_the_cut_counts() {
     assert_crash(ended(json!({}), true), "PodNotFrozen");
     let gone = ended(json!({}), false).done();
     assert_eq!(gone.outcome(), (Phase::Thawing, Some(Consistency::Crash), "PodNotFrozen".to_owned()));
-    let message = gone.status().trouble.expect("it is a crash").message;
+    let message = gone.status().failure.expect("it is a crash").message;
     assert!(message.contains("is gone, of UID `uid-1`"), "{message}");
     for (at_the_cut, named) in [(true, "db-1"), (false, "uid-1")] {
         let look = ended(json!({"otherPods": "Vouched"}), at_the_cut).done();
@@ -335,7 +335,7 @@ fn handler_without_undo_in_a_frozen_container_makes_a_crash() {
     for change in harmful {
         let look = beside_handler(change).done();
         assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Crash), "ThawedByAnother".to_owned()));
-        let message = look.status().trouble.expect("it is a crash").message;
+        let message = look.status().failure.expect("it is a crash").message;
         assert!(message.contains("`other` ran in pod `db-0`"), "{message}");
     }
     let harmless: [&dyn Fn(&mut PodNotification); 4] = [

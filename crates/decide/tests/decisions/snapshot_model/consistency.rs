@@ -18,10 +18,10 @@ impl World {
     pub(crate) fn check_verdict(&self, snapshot: &ApplicationSnapshot, status: &ApplicationSnapshotStatus) {
         let truth = self.cut_of(snapshot, status).expect("I3: a verdict without a cut");
         if status.consistency == Some(Consistency::Crash) {
-            assert!(status.trouble.is_some(), "a crash says why");
+            assert!(status.failure.is_some(), "a crash says why");
             return;
         }
-        assert!(status.trouble.is_none(), "there is trouble: {:?}", status.trouble);
+        assert!(status.failure.is_none(), "unexpected failure: {:?}", status.failure);
         if status.hooks.is_empty() {
             assert!(truth.users.is_empty(), "I3: not in use, they say: {truth:?}");
         } else {

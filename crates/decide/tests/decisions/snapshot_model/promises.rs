@@ -78,7 +78,7 @@ impl World {
         let new = after.status.clone().unwrap_or_default();
         assert!(old.phase <= new.phase, "I8: from {:?} back to {:?}", old.phase, new.phase);
         if old.phase.is_terminal() {
-            assert_eq!(old.trouble, new.trouble, "I8: what was over changed");
+            assert_eq!(old.failure, new.failure, "I8: what was over changed");
             let kept = (old.phase, old.complete_time.clone()) == (new.phase, new.complete_time.clone());
             assert!(kept || old.phase == Phase::ThawFailed, "I8: what was over changed");
         }
@@ -211,7 +211,7 @@ fn reports_failure_again(before: &Object, after: &Object) -> bool {
 /// the verdict goes from Application to Crash.
 fn is_taken_back(old: &ApplicationSnapshotStatus, new: &ApplicationSnapshotStatus) -> bool {
     let verdicts = (old.consistency, new.consistency) == (Some(Consistency::Application), Some(Consistency::Crash));
-    let lost = new.trouble.as_ref().is_some_and(|trouble| trouble.reason == reason::SESSION_LOST);
+    let lost = new.failure.as_ref().is_some_and(|failure| failure.reason == reason::SESSION_LOST);
     verdicts && lost && old.phase == Phase::Thawing
 }
 
