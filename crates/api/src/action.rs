@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Signal, names};
 
-/// An action written by a caller. Who writes one must be allowed to `create pods/exec` in the namespace.
+/// An action written by the caller, who needs the right to `create pods/exec` in the namespace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = (
@@ -17,29 +17,30 @@ use crate::{Signal, names};
     "write exactly one of exec, signal, httpGet and tcpSocket"
 ))]
 pub struct Action {
-    /// Runs a command in the container.
+    /// Command to run. Exit code 0 is success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec: Option<ExecAction>,
-    /// Sends a signal to the container's first process.
+    /// Linux signal for the container's first process, for example SIGHUP. Requires the node agent; KILL, STOP and TERM
+    /// also its option `--allow-signals`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<Signal>,
-    /// Asks the pod by HTTP; 200 to 399 is success.
+    /// HTTP GET to the pod. Status 200 to 399 is success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_get: Option<HttpGetAction>,
-    /// Connects to the pod; an open port is success.
+    /// TCP connection to the pod. An accepted connection is success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_socket: Option<TcpSocketAction>,
-    /// How long it may take. Default 10, at least 1.
+    /// Time limit in seconds, for all attempts together. Default: 10.
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 1))]
     pub timeout_seconds: i32,
-    /// What is kept of its output, for every user who may read the object. Tail (default): the end of it, in
-    /// `output` and in messages. None: nothing.
+    /// Output that the status and messages keep, readable with the object: `Tail` the last 10 KiB, `None` nothing.
+    /// Default: Tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Output>,
 }
 
-/// What is kept of the output of an action: it may hold secrets.
+/// How much of an action's output is kept: the output may hold secrets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Output {
     None,
@@ -69,11 +70,12 @@ impl Output {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecAction {
-    /// The program and its arguments. Nothing is expanded.
+    /// Program and arguments; no shell expands them.
     #[schemars(length(min = 1), inner(regex(pattern = names::WORD)))]
     pub command: Vec<String>,
-    /// Keeps its streams open until the undo: it is ready when it prints the line `READY`, and ends when it reads the
-    /// line `RELEASE` or the end of its input. Only in the `action` of a PodNotification, which then needs an `undo`.
+    /// Keeps the command running until the undo (a held session). It succeeds when it prints the line `READY`; the undo
+    /// writes the line `RELEASE` to its stdin and expects exit code 0. It must exit when its stdin closes. Valid in
+    /// `action` of a PodNotification with `undo`, and in `preAction`. Default: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hold: bool,
 }
@@ -82,17 +84,18 @@ pub struct ExecAction {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HttpGetAction {
-    /// The port's number, or its name in the container.
+    /// Port number, or name of a port of the container.
     pub port: IntOrString,
-    /// Default `/`.
+    /// URL path. Default: `/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// Default: the pod's address.
+    /// Host to connect to. Default: the pod's IP address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// HTTP (default) or HTTPS. Certificates are not verified, as in a probe.
+    /// `HTTP` or `HTTPS`. Certificates are not verified, as in a Kubernetes probe. Default: HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<Scheme>,
+    /// Request headers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_headers: Option<Vec<HttpHeader>>,
 }
@@ -105,10 +108,13 @@ pub enum Scheme {
     Https,
 }
 
+/// One request header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HttpHeader {
+    /// Header name.
     pub name: String,
+    /// Header value.
     pub value: String,
 }
 
@@ -116,9 +122,9 @@ pub struct HttpHeader {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TcpSocketAction {
-    /// The port's number, or its name in the container.
+    /// Port number, or name of a port of the container.
     pub port: IntOrString,
-    /// Default: the pod's address.
+    /// Host to connect to. Default: the pod's IP address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
 }

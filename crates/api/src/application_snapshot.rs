@@ -12,7 +12,7 @@ use crate::{
     names, selector,
 };
 
-/// Freezes an application, cuts snapshots of its volumes, and thaws it.
+/// What to freeze and snapshot. Immutable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "boathook.dev",
@@ -22,7 +22,7 @@ use crate::{
     namespaced,
     status = "ApplicationSnapshotStatus",
     derive = "PartialEq",
-    doc = "Freezes an application, cuts snapshots of its volumes, and thaws it, whatever happens.",
+    doc = "Freezes an application with hooks, takes snapshots of its volumes, and thaws the application, also after a failure.",
     selectable = ".status.phase",
     printcolumn = r#"{"name": "Phase", "type": "string", "jsonPath": ".status.phase"}"#,
     printcolumn = r#"{"name": "Frozen", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Frozen\")].status"}"#,
@@ -36,30 +36,34 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("self == oldSelf", "spec is immutable: create another ApplicationSnapshot, or delete this one to thaw"))]
 pub struct ApplicationSnapshotSpec {
-    /// What is cut.
+    /// The volumes to snapshot.
     pub source: SnapshotSource,
-    /// The VolumeSnapshotClass. Absent: the cluster's default.
+    /// VolumeSnapshotClass. Default: that of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = names::OBJECT))]
     pub volume_snapshot_class_name: Option<String>,
-    /// The hooks: PreActions in this order, PostActions in reverse. Without any, the snapshot is crash-consistent.
+    /// Hooks that freeze the application, one after the other; they thaw in reverse order. Without hooks, the snapshot
+    /// is only crash-consistent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub execution_hook_infos: Vec<ExecutionHookInfo>,
-    /// How long the cut may take. Default 60.
+    /// Time limit in seconds for the cut: from creating the VolumeSnapshots until the storage has taken them. Default:
+    /// 60.
     #[serde(default = "default_cut_timeout")]
     #[schemars(range(min = 1))]
     pub cut_timeout_seconds: i32,
-    /// How long the freeze may take, from the start to the last PreAction. Absent: as long as the actions' own time.
+    /// Time limit in seconds until every hook is frozen. Default: 60 plus, per hook, 60 and its PreAction's timeout
+    /// (600 for a notifier).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub freeze_timeout_seconds: Option<i32>,
-    /// Fail (default): nothing is cut. CrashConsistent: cut anyway, and say so.
+    /// When a hook fails: `Fail` takes no snapshot, `CrashConsistent` takes one with the consistency `Crash`. Default:
+    /// Fail.
     #[serde(default)]
     pub on_hook_failure: OnHookFailure,
-    /// Running pods that mount a claim and are covered by no hook. MustBeCovered (default): they make the snapshot
-    /// crash-consistent. Vouched: the author states that a hook freezes the data of pods that it does not run in, for
-    /// example through an operator or a proxy.
+    /// Running pods that mount a claim and that no hook covers. `MustBeCovered`: they make the snapshot
+    /// crash-consistent. `Vouched`: they count as frozen, because the author states that a hook freezes their data from
+    /// another pod, for example an operator's. Default: MustBeCovered.
     #[serde(default)]
     pub other_pods: OtherPods,
 }
@@ -100,26 +104,26 @@ fn default_cut_timeout() -> i32 {
     DEFAULT_CUT_TIMEOUT_SECONDS
 }
 
-/// One claim, the claims with some labels, or a VolumeSnapshot that somebody else makes.
+/// One claim, or the claims that match a selector.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = ("has(self.selector) != has(self.persistentVolumeClaimName)", "write exactly one of persistentVolumeClaimName and selector"),
-    validation = ("has(self.volumeSnapshotName) == has(self.volumeSnapshotUID) && (!has(self.volumeSnapshotName) || has(self.persistentVolumeClaimName))", "volumeSnapshotName needs volumeSnapshotUID and persistentVolumeClaimName: the admission of a marked VolumeSnapshot writes all three")
+    validation = ("has(self.volumeSnapshotName) == has(self.volumeSnapshotUID) && (!has(self.volumeSnapshotName) || has(self.persistentVolumeClaimName))", "volumeSnapshotName and volumeSnapshotUID are set by Boathook, together with persistentVolumeClaimName: remove both")
 )]
 pub struct SnapshotSource {
-    /// The claim to cut.
+    /// The claim to snapshot. Write either this or `selector`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = names::OBJECT))]
     pub persistent_volume_claim_name: Option<String>,
-    /// The claims to cut, all at once.
+    /// Labels of the claims to snapshot, all at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
-    /// A VolumeSnapshot that is being created by somebody else: it is waited for, not made.
+    /// Set by Boathook: a marked VolumeSnapshot that another user creates, and that the controller waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = names::OBJECT))]
     pub volume_snapshot_name: Option<String>,
-    /// Its UID: another one under the same name is not it.
+    /// Set by Boathook: UID of that VolumeSnapshot.
     #[serde(default, rename = "volumeSnapshotUID", skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub volume_snapshot_uid: Option<String>,
@@ -141,16 +145,22 @@ impl SnapshotSource {
     }
 }
 
-/// A template, and where it runs. Without a list or selector: in the pods and containers that mount the claims.
+/// A template, and the pods and containers to run it in. Without `podSelector` and `podContainerNamesList`, the hook
+/// runs in the running pods that mount the claims.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionHookInfo {
+    /// ExecutionHookTemplate of the namespace.
     #[schemars(length(min = 1, max = 253), regex(pattern = names::OBJECT))]
     pub execution_hook_template_name: String,
+    /// Labels of the pods to run in. Default: the running pods and containers that mount the claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_selector: Option<LabelSelector>,
+    /// The container to run in, in each pod that `podSelector` selects. Default: all or, with a notifier, those that
+    /// declare it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_selector: Option<ContainerSelector>,
+    /// Pods and containers to run in, by name. Takes precedence over `podSelector`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1000))]
     pub pod_container_names_list: Option<Vec<PodContainerNames>>,
@@ -190,57 +200,59 @@ impl OtherPods {
     pub const ALL: [(&'static str, Self); 2] = [("MustBeCovered", Self::MustBeCovered), ("Vouched", Self::Vouched)];
 }
 
-/// How far it has come.
+/// Progress and result of the snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationSnapshotStatus {
+    /// `Pending`: not started, or waiting for another snapshot of a claim. `Freezing`: PreActions run. `Cutting`: the
+    /// storage takes the snapshots. `Thawing`: PostActions run. `ThawFailed`: consistency is final, but a PostAction
+    /// failed and is retried, or may not have run. `Complete`, `Failed`: finished. Default: Pending.
     #[serde(default)]
     pub phase: Phase,
-    /// When the controller accepted it, by that controller's clock.
+    /// When a controller accepted the snapshot, by its clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<MicroTime>,
-    /// When everything was frozen and the cut began.
+    /// When every hook was frozen and the cut began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_time: Option<MicroTime>,
-    /// When everything was over.
+    /// When the snapshot finished, thaw included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete_time: Option<MicroTime>,
-    /// The hooks that it runs, in order.
+    /// Names of the ExecutionHooks, in the order of the freeze.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub execution_hook_names: Vec<String>,
-    /// What became of each: kept when the hooks are gone.
+    /// Result of each hook, kept after the ExecutionHook is deleted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".to_owned()]))]
     pub hooks: Vec<HookRecord>,
-    /// What is cut.
+    /// The VolumeSnapshot of each claim.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<SnapshotRecord>,
-    /// Whose freeze it shares: the hooks are that one's.
+    /// ApplicationSnapshot with the same claims and hooks whose freeze this one shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares_freeze_of: Option<SnapshotReference>,
-    /// Those that share its freeze: it is not thawed before they are cut, but no later than a cut may take.
+    /// ApplicationSnapshots that share this freeze. The thaw waits for their cut, within `cutTimeoutSeconds`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub followers: Vec<SnapshotReference>,
-    /// PodNotifications of others in the pods that it freezes, recorded before they run: if one of them is gone when the
-    /// cut is seen, whether it thawed a pod is not known.
+    /// Other PodNotifications in the frozen pods, recorded before they run. If one is deleted before the cut is seen,
+    /// the consistency is `Crash`, because it may have thawed a pod.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub other_notifications: Vec<OtherNotification>,
-    /// What went wrong: why it failed, or why it is called no more than `Crash`.
+    /// Why the snapshot failed or, if it is complete, why it is only crash-consistent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<SnapshotFailure>,
-    /// The pods that mounted a claim, were covered by no hook, and count as frozen only because the spec says
-    /// `otherPods: Vouched`.
+    /// Pods that count as frozen only because of `otherPods: Vouched`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vouched_pods: Vec<String>,
-    /// Absent without a cut.
+    /// `Application`: every hook was frozen when the cut was seen. `Crash`: as after a power failure. It never changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consistency: Option<Consistency>,
-    /// From the start of the first PreAction to the end of the last PostAction.
+    /// Time from the first PreAction to the end of the last PostAction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freeze_window: Option<FreezeWindow>,
-    /// Frozen; Thawed; Complete; Failed; Succeeded.
+    /// Types: Frozen, Thawed, Complete, Failed and Succeeded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,
@@ -274,7 +286,7 @@ impl Phase {
     }
 }
 
-/// What is known of the data in a snapshot.
+/// `Application`: every hook was frozen when the cut was seen. `Crash`: as after a power failure. It never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Consistency {
     /// The application had been frozen by its hooks when the cut was seen, and still was.
@@ -293,78 +305,89 @@ impl Consistency {
     }
 }
 
-/// Why a snapshot is not what was asked for.
+/// Why a snapshot failed, or is only crash-consistent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SnapshotFailure {
-    /// One word of `words::reason`.
+    /// One word, for example `HookFailed`.
     pub reason: String,
-    /// For a person: what happened, and what to do.
+    /// What happened and what to do.
     pub message: String,
 }
 
 /// Another ApplicationSnapshot of the namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SnapshotReference {
+    /// Name of the ApplicationSnapshot.
     pub name: String,
-    /// Another one under the same name is not it.
+    /// UID of the ApplicationSnapshot.
     pub uid: String,
 }
 
-/// A PodNotification that no hook of the snapshot made.
+/// A PodNotification that does not belong to the snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OtherNotification {
+    /// Its name.
     pub name: String,
+    /// Its UID.
     pub uid: String,
+    /// Its pod.
     pub pod_name: String,
-    /// The containers that it runs in. Absent: not known when it was recorded.
+    /// Its containers. Absent if unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub containers: Vec<String>,
 }
 
-/// One hook of the snapshot.
+/// Result of one hook of the snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookRecord {
+    /// Name of the ExecutionHook.
     pub name: String,
-    /// The UID of the ExecutionHook, once it has begun: it is thawed though it lost its owner reference.
+    /// UID of the ExecutionHook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
+    /// Its ExecutionHookTemplate.
     pub execution_hook_template_name: String,
-    /// Where it runs, if that was found out from who mounts the claims.
+    /// Pods and containers found by the claims, if the spec names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1000))]
     pub pod_container_names_list: Option<Vec<PodContainerNames>>,
+    /// As in the ExecutionHook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pre_action_succeed: Option<bool>,
+    /// As in the ExecutionHook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_action_succeed: Option<bool>,
+    /// Result in each container.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10000))]
     pub containers: Vec<ContainerExecutionHookStatus>,
-    /// Why the hook failed, if it did.
+    /// Why the hook failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
-/// One VolumeSnapshot.
+/// The VolumeSnapshot of one claim.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SnapshotRecord {
+    /// Name of the claim.
     pub persistent_volume_claim_name: String,
+    /// Name of the VolumeSnapshot.
     pub volume_snapshot_name: String,
-    /// The pods that used the claim when the freeze began, by UID: whoever comes later is not frozen.
+    /// UIDs of the pods that mounted the claim when the freeze began. A later one makes the consistency `Crash`.
     #[serde(default, rename = "podUIDs", skip_serializing_if = "Vec::is_empty")]
     pub pod_uids: Vec<String>,
-    /// When the controller first saw a VolumeSnapshot that another user makes: if it is gone later, it was deleted.
+    /// When the controller first saw the VolumeSnapshot of another user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_time: Option<MicroTime>,
-    /// When the controller saw that it had been cut.
+    /// When the controller saw the cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_seen_time: Option<MicroTime>,
-    /// Why it could not be cut.
+    /// Why the storage could not take the snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

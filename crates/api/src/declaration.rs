@@ -147,8 +147,8 @@ impl Declarations {
             if !containers.iter().any(|known| known == container) {
                 let known = containers.join("`, `");
                 let problem = format!(
-                    "the pod has no container of this name that may declare notifiers (ordinary containers and \
-                     sidecars may: `{known}`)"
+                    "the pod has no container of this name that can declare notifiers: only ordinary containers and \
+                     sidecars can (`{known}`)"
                 );
                 return Err(Mistake { container: container.to_owned(), entry: None, field: None, problem });
             }
@@ -194,7 +194,10 @@ fn parse_list(container: &str, text: &str) -> Result<Vec<Notifier>, Mistake> {
         };
         let notifier = parse_entry(value).map_err(|(field, problem)| mistake(field, problem))?;
         if notifiers.iter().any(|earlier| earlier.name == notifier.name) {
-            return Err(mistake(Some("name"), "an earlier entry of this container has this name already".to_owned()));
+            return Err(mistake(
+                Some("name"),
+                "an earlier entry of this container has the same name: choose another name".to_owned(),
+            ));
         }
         notifiers.push(notifier);
     }
@@ -231,8 +234,7 @@ fn parse_handler(handler: Handler) -> Result<Deed, Wrong> {
         (Some(exec), None) => match exec.command.first() {
             Some(_) if exec.hold => Err((
                 Some("handler.exec.hold"),
-                "a notifier's session cannot be held: write the command as the `action` of a PodNotification"
-                    .to_owned(),
+                "a notifier cannot hold its session: write the command as the `action` of a PodNotification".to_owned(),
             )),
             Some(program) if !program.is_empty() => {
                 names::words("command", &exec.command).map_err(|wrong| (Some("handler.exec"), wrong))?;
@@ -260,7 +262,7 @@ fn parse_timeout(given: Option<i64>) -> Result<Duration, String> {
 
 fn validate_probe(probe: &Probe) -> Result<(), String> {
     if probe.action()?.holds() {
-        return Err("exec.hold: a probe's session cannot be held".to_owned());
+        return Err("exec.hold: a probe cannot hold its session: remove hold".to_owned());
     }
     let at_least = [
         ("initialDelaySeconds", probe.initial_delay_seconds, 0),
@@ -299,8 +301,8 @@ fn validate_name(name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "`{name}` is no label key: up to 63 letters, digits, `-`, `_` and `.`, that begin and end with a letter or \
-         digit, and before them, if you like, a DNS name and a slash"
+        "`{name}` is not a valid label key: write up to 63 letters, digits, `-`, `_` and `.`, with a letter or digit at \
+         both ends, and optionally a DNS name and `/` before them"
     ))
 }
 
@@ -363,7 +365,7 @@ mod tests {
             ("- handler: {signal: HUP}", "entry 0, name: ", "missing"),
             ("- {name: a b, handler: {signal: HUP}}", "entry 0 (`a b`), name: ", "label key"),
             ("- {name: k8s.io/a, handler: {signal: HUP}}", "name: ", "reserved"),
-            (&format!("- {{name: a, {handler}}}\n- {{name: a, {handler}}}"), "entry 1 (`a`), name: ", "already"),
+            (&format!("- {{name: a, {handler}}}\n- {{name: a, {handler}}}"), "entry 1 (`a`), name: ", "same name"),
             ("- {name: a}", "entry 0 (`a`), handler: ", "missing"),
             ("- {name: a, handler: {}}", "handler: ", "exactly one"),
             ("- {name: a, handler: {signal: HUP, exec: {command: [a]}}}", "handler: ", "exactly one"),
@@ -371,7 +373,7 @@ mod tests {
             (r#"- {name: a, handler: {exec: {command: [a, "\0"]}}}"#, "handler.exec: command[1]: ", "NUL"),
             ("- {name: a, handler: {exec: {command: [a], hold: true}}}", "handler.exec.hold: ", "PodNotification"),
             ("- {name: a, handler: {signal: 1}}", "handler.signal: ", "number"),
-            ("- {name: a, handler: {signal: SIGFOO}}", "handler.signal: ", "no signal"),
+            ("- {name: a, handler: {signal: SIGFOO}}", "handler.signal: ", "not a Linux signal"),
             ("- {name: a, handler: {httpGet: {port: 1}}}", "entry 0 (`a`), handler: ", "httpGet"),
             ("- {name: a, handler: {exec: {command: sync}}}", "entry 0 (`a`), handler: ", "sequence"),
             ("- {name: [a], handler: {signal: HUP}}", "entry 0, name: ", "string"),
@@ -380,7 +382,11 @@ mod tests {
             (&format!("- {{name: a, {handler}, output: Head}}"), "entry 0 (`a`), output: ", "`None` or `Tail`"),
             (&format!("- {{name: a, {handler}, timeout: 1}}"), "entry 0 (`a`): ", "`timeout`"),
             (&format!("- {{name: a, {handler}, probe: {{}}}}"), "probe: ", "exactly one of exec, httpGet"),
-            (&format!("- {{name: a, {handler}, probe: {{exec: {{command: [a], hold: true}}}}}}"), "probe: ", "held"),
+            (
+                &format!("- {{name: a, {handler}, probe: {{exec: {{command: [a], hold: true}}}}}}"),
+                "probe: ",
+                "cannot hold",
+            ),
             (
                 &format!("- {{name: a, {handler}, probe: {{tcpSocket: {{port: 1}}, periodSeconds: 0}}}}"),
                 "probe: ",

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{action::Output, names};
 
-/// Runs hooks at the stages of each rollout of the Deployment of the same name.
+/// The hook of each stage; at least one is needed. An edit applies to the next rollout.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "boathook.dev",
@@ -20,7 +20,7 @@ use crate::{action::Output, names};
     namespaced,
     status = "DeploymentLifecycleStatus",
     derive = "PartialEq",
-    doc = "Hooks at the stages of every rollout of the Deployment that has its name: pre, mid and post.",
+    doc = "Runs hooks at the stages pre, mid and post of each rollout of the Deployment of the same name.",
     printcolumn = r#"{"name": "Accepted", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Accepted\")].reason"}"#,
     printcolumn = r#"{"name": "Revision", "type": "string", "jsonPath": ".status.rollout.revision"}"#,
     printcolumn = r#"{"name": "Phase", "type": "string", "jsonPath": ".status.rollout.phase"}"#,
@@ -33,10 +33,10 @@ use crate::{action::Output, names};
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("has(self.pre) || has(self.mid) || has(self.post)", "write at least one of pre, mid and post"))]
 pub struct DeploymentLifecycleSpec {
-    /// Runs before anything of the running version is touched.
+    /// Runs while the new version is held and the old one serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pre: Option<LifecycleHook>,
-    /// Runs when every pod of the old version is gone, and before the first of the new one. For the strategy Recreate.
+    /// Runs after the last old pod is gone and before the first new pod starts. Requires the strategy Recreate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mid: Option<LifecycleHook>,
     /// Runs when the new version is available everywhere.
@@ -66,14 +66,16 @@ impl DeploymentLifecycleSpec {
     }
 }
 
-/// What runs at one stage, and what becomes of the rollout when it fails.
+/// The hook of one stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LifecycleHook {
-    /// Retry (default): it is run until it succeeds or `progressDeadlineSeconds` of the Deployment are over. Abort: the
-    /// rollout ends there. Ignore: the rollout goes on.
+    /// `Retry`: run the command again until it succeeds or the stage has lasted `progressDeadlineSeconds` of the
+    /// Deployment; then as Abort (`post` of a RollingUpdate: as Ignore). `Abort`: end the rollout. `Ignore`: continue
+    /// it. Default: Retry.
     #[serde(default)]
     pub failure_policy: FailurePolicy,
+    /// The pod to run. The author needs the right to `create pods` in the namespace.
     pub exec_new_pod: ExecNewPod,
 }
 
@@ -85,31 +87,31 @@ pub enum FailurePolicy {
     Ignore,
 }
 
-/// A pod made from a container of the new template. Who writes one must be allowed to `create pods` in the namespace.
+/// A pod made from a container of the new template. The author needs the right to `create pods` in the namespace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecNewPod {
-    /// The container of the Deployment's template whose image, environment and resources are taken.
+    /// Container of the new template that gives image, environment, resources and security context.
     #[schemars(length(min = 1, max = 63), regex(pattern = names::LABEL))]
     pub container_name: String,
-    /// The command; the container's own is never taken. Absent: the image's.
+    /// Command, instead of the container's. Default: the entrypoint of the image.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 16384), regex(pattern = names::WORD)))]
     pub command: Vec<String>,
-    /// Its arguments; the container's own are never taken.
+    /// Arguments, instead of the container's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 16384), regex(pattern = names::WORD)))]
     pub args: Vec<String>,
-    /// Variables that come after those of the container.
+    /// Environment variables, after those of the container.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub env: Vec<EnvVar>,
-    /// The volumes of the template that are mounted, where the container mounts them. Names that it has not are ignored.
+    /// Volumes of the template to mount, where the container mounts them. Unknown names are ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 63), regex(pattern = names::LABEL)))]
     pub volumes: Vec<String>,
-    /// What is kept of what it writes when it fails, for every user who may read the object. Tail (default): the end of
-    /// it, in `logTail` and in messages. None: nothing; its pod has the log.
+    /// Log of a failed hook that `logTail` and messages keep, readable with the object: `Tail` the last 10 KiB, `None`
+    /// nothing. Default: Tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Output>,
 }
@@ -141,23 +143,24 @@ impl std::fmt::Display for Stage {
     }
 }
 
-/// How far the rollout under way, or the last one, has come; and those before it.
+/// The current or last rollout, and earlier ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeploymentLifecycleStatus {
-    /// The Deployment that this is about: another one under the same name is not it.
+    /// UID of the Deployment.
     #[serde(default, rename = "deploymentUID", skip_serializing_if = "Option::is_none")]
     pub deployment_uid: Option<String>,
-    /// The generation of this object whose author was checked: it stays so when Boathook's webhooks are made anew.
+    /// Generation of this object whose author admission has checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked_generation: Option<i64>,
+    /// The current rollout, or the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<Rollout>,
-    /// What became of earlier ones, the latest first.
+    /// The 10 rollouts before, the latest first, without `hooks` and `request`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20))]
     pub history: Vec<PastRollout>,
-    /// Accepted; Complete; Failed; Succeeded.
+    /// Types: Accepted, Complete, Failed and Succeeded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,
@@ -167,29 +170,32 @@ pub struct DeploymentLifecycleStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rollout {
-    /// A digest of the Deployment's template that is rolled out.
+    /// Digest of its pod template.
     pub target: String,
-    /// The revision of its ReplicaSet. Absent before there is one: under Recreate that is made after the drain.
+    /// Revision of its ReplicaSet, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// The ReplicaSet of the target.
+    /// Name of its ReplicaSet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replica_set: Option<String>,
+    /// `Pre`: the new version is held, the old one serves. `Mid`: the old version ends, then mid runs. `Rolling`: the
+    /// new version starts. `Post`: it serves everywhere. `Complete`. `Aborted`: a hook failed and ended the rollout.
     pub phase: RolloutPhase,
-    /// When it was begun, by the controller's clock. No two rollouts of a Deployment have the same.
+    /// When the rollout began; unique for the Deployment.
     pub start_time: MicroTime,
+    /// When the rollout ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete_time: Option<MicroTime>,
-    /// The hooks as they were when it began: an edit counts from the next rollout on. Not kept of past rollouts.
+    /// Hooks of this rollout, copied from the spec when it began: later edits apply to the next one.
     #[serde(default)]
     pub hooks: RecordedHooks,
-    /// How each stage that was begun went.
+    /// Result of each stage that has begun.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageRecord>,
-    /// Its version was let in before, by a rollout that was not complete when another template came: what is left is post.
+    /// An earlier, incomplete rollout already let this version in: only post is left. Default: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
-    /// The last request of a person, to retry or to skip, that was carried out. Not kept of past rollouts.
+    /// The last request to retry or skip a stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
 }
@@ -228,10 +234,13 @@ impl RolloutPhase {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedHooks {
+    /// Hook of pre.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pre: Option<LifecycleHook>,
+    /// Hook of mid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mid: Option<LifecycleHook>,
+    /// Hook of post.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post: Option<LifecycleHook>,
 }
@@ -253,38 +262,42 @@ impl From<&DeploymentLifecycleSpec> for RecordedHooks {
     }
 }
 
-/// How one stage went.
+/// Result of one stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StageRecord {
+    /// `Pre`, `Mid` or `Post`.
     pub stage: Stage,
+    /// `Running`, `Succeeded`, `Ignored` (failed, but the rollout continued), `Failed`, `Skipped` (by a user) or
+    /// `Superseded` (by a newer template).
     pub state: StageState,
-    /// The pod that runs it, or ran it last.
+    /// Name of the last pod of the stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<String>,
-    /// Its UID, once it was seen.
+    /// UID of that pod.
     #[serde(default, rename = "podUID", skip_serializing_if = "Option::is_none")]
     pub pod_uid: Option<String>,
-    /// How many pods were made for it.
+    /// Pods created for the stage.
     #[serde(default)]
     pub pods: i32,
-    /// How often its command was started and has failed.
+    /// Failed runs of the command.
     #[serde(default)]
     pub failures: i32,
-    /// How often in the pod that runs it, or ran it last.
+    /// Failed runs in the last pod.
     #[serde(default)]
     pub pod_failures: i32,
-    /// When it was begun; from then on it has `progressDeadlineSeconds`.
+    /// When the stage began; its time limit counts from here.
     pub start_time: MicroTime,
+    /// When the stage ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete_time: Option<MicroTime>,
-    /// For a person: what happened last.
+    /// What happened last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The end of what a failed hook wrote.
+    /// The end of the log of a failed hook, at most 10 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_tail: Option<String>,
-    /// Who asked for it to be retried or skipped.
+    /// The user who asked to retry or skip the stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested_by: Option<String>,
 }
@@ -313,12 +326,14 @@ impl StageState {
     }
 }
 
-/// What became of a rollout.
+/// An earlier rollout, and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PastRollout {
+    /// The rollout.
     #[serde(flatten)]
     pub rollout: Rollout,
+    /// `Complete`, `Aborted`, or `Superseded` by a newer template.
     pub outcome: RolloutOutcome,
 }
 

@@ -10,7 +10,7 @@ use crate::{
     names, selector,
 };
 
-/// Runs a PreAction in the selected containers, and later the PostAction that takes it back.
+/// What to run, and where. Immutable except `thawRequested`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "boathook.dev",
@@ -20,7 +20,7 @@ use crate::{
     namespaced,
     status = "ExecutionHookStatus",
     derive = "PartialEq",
-    doc = "A PreAction now, and a PostAction when it is deleted, asked to thaw, or expires, in selected containers.",
+    doc = "Runs a PreAction in selected containers when it is created, and the PostAction when it is deleted, asked to thaw, or expires.",
     printcolumn = r#"{"name": "Template", "type": "string", "jsonPath": ".spec.executionHookTemplateName"}"#,
     printcolumn = r#"{"name": "Frozen", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Frozen\")].reason"}"#,
     printcolumn = r#"{"name": "Since", "type": "date", "jsonPath": ".status.freezeWindow.startTime"}"#,
@@ -31,44 +31,49 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = ("has(self.executionHookTemplateName) != has(self.preAction)", "write exactly one of executionHookTemplateName and preAction"),
-    validation = ("!has(self.executionHookTemplateName) || (!has(self.postAction) && !has(self.expirationSeconds) && !has(self.policy))", "postAction, expirationSeconds and policy are the template's: leave them away, or write preAction instead of executionHookTemplateName"),
-    validation = ("!has(self.postAction) || !has(self.postAction.exec) || !has(self.postAction.exec.hold) || !self.postAction.exec.hold", "postAction.exec.hold: only a preAction's session can be held"),
+    validation = ("!has(self.executionHookTemplateName) || (!has(self.postAction) && !has(self.expirationSeconds) && !has(self.policy))", "postAction, expirationSeconds and policy come from the template: remove them, or write preAction instead of executionHookTemplateName"),
+    validation = ("!has(self.postAction) || !has(self.postAction.exec) || !has(self.postAction.exec.hold) || !self.postAction.exec.hold", "postAction.exec.hold: only a preAction can hold its session: remove hold"),
     validation = ("!has(self.expirationTimeSeconds)", "expirationTimeSeconds is called expirationSeconds"),
-    validation = ("has(self.executionHookTemplateName) == has(oldSelf.executionHookTemplateName) && (!has(self.executionHookTemplateName) || self.executionHookTemplateName == oldSelf.executionHookTemplateName) && has(self.preAction) == has(oldSelf.preAction) && (!has(self.preAction) || self.preAction == oldSelf.preAction) && has(self.postAction) == has(oldSelf.postAction) && (!has(self.postAction) || self.postAction == oldSelf.postAction) && has(self.expirationSeconds) == has(oldSelf.expirationSeconds) && (!has(self.expirationSeconds) || self.expirationSeconds == oldSelf.expirationSeconds) && has(self.policy) == has(oldSelf.policy) && (!has(self.policy) || self.policy == oldSelf.policy) && has(self.podContainerNamesList) == has(oldSelf.podContainerNamesList) && (!has(self.podContainerNamesList) || self.podContainerNamesList == oldSelf.podContainerNamesList) && has(self.podSelector) == has(oldSelf.podSelector) && (!has(self.podSelector) || self.podSelector == oldSelf.podSelector) && has(self.containerSelector) == has(oldSelf.containerSelector) && (!has(self.containerSelector) || self.containerSelector == oldSelf.containerSelector)", "only thawRequested can be changed: create another ExecutionHook"),
-    validation = ("self.thawRequested || !oldSelf.thawRequested", "thawRequested cannot be taken back")
+    validation = ("has(self.executionHookTemplateName) == has(oldSelf.executionHookTemplateName) && (!has(self.executionHookTemplateName) || self.executionHookTemplateName == oldSelf.executionHookTemplateName) && has(self.preAction) == has(oldSelf.preAction) && (!has(self.preAction) || self.preAction == oldSelf.preAction) && has(self.postAction) == has(oldSelf.postAction) && (!has(self.postAction) || self.postAction == oldSelf.postAction) && has(self.expirationSeconds) == has(oldSelf.expirationSeconds) && (!has(self.expirationSeconds) || self.expirationSeconds == oldSelf.expirationSeconds) && has(self.policy) == has(oldSelf.policy) && (!has(self.policy) || self.policy == oldSelf.policy) && has(self.podContainerNamesList) == has(oldSelf.podContainerNamesList) && (!has(self.podContainerNamesList) || self.podContainerNamesList == oldSelf.podContainerNamesList) && has(self.podSelector) == has(oldSelf.podSelector) && (!has(self.podSelector) || self.podSelector == oldSelf.podSelector) && has(self.containerSelector) == has(oldSelf.containerSelector) && (!has(self.containerSelector) || self.containerSelector == oldSelf.containerSelector)", "spec is immutable except thawRequested: create another ExecutionHook"),
+    validation = ("self.thawRequested || !oldSelf.thawRequested", "thawRequested cannot be set back to false: create another ExecutionHook to freeze again")
 )]
 pub struct ExecutionHookSpec {
-    /// The ExecutionHookTemplate, of the same namespace, that says what to run.
+    /// ExecutionHookTemplate of the namespace that defines actions, policy and expiry. Write either this or
+    /// `preAction`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = names::OBJECT))]
     pub execution_hook_template_name: Option<String>,
-    /// Instead of a template: what runs when the hook is created.
+    /// Without a template: freezes, when the hook is created, with retries until `actionTimeoutSeconds`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pre_action: Option<HookAction>,
-    /// Instead of a template: what runs when the hook is deleted, asked to thaw, or expires.
+    /// Without a template: thaws, when the hook is deleted, asked to thaw, or expires, and when a PreAction fails, with
+    /// retries until it succeeds or the pod is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_action: Option<HookAction>,
-    /// Instead of a template: the longest time from the first PreAction to the PostActions.
+    /// Without a template: seconds from the start of the first PreAction until the PostActions run on their own. If
+    /// absent, the hook never expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub expiration_seconds: Option<i32>,
-    /// Instead of a template: ExecuteAll (default) or ExecuteOnce.
+    /// `ExecuteAll`: run in every selected pod. `ExecuteOnce`: run in the oldest selected pod that is Ready. Default:
+    /// ExecuteAll.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<HookPolicy>,
-    /// Where to run, pod by pod. It wins over the selectors.
+    /// Pods and containers to run in, by name. Takes precedence over `podSelector`, one of which is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1000))]
     pub pod_container_names_list: Option<Vec<PodContainerNames>>,
-    /// Where to run: in the pods with these labels.
+    /// Labels of the pods to run in. Pods that are created after the hook was accepted are not frozen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_selector: Option<LabelSelector>,
-    /// Where in those pods. Absent: in all of their containers (with a notifier: in those that declare it).
+    /// The container to run in, in each pod that `podSelector` selects. Default: all or, with a notifier, those that
+    /// declare it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_selector: Option<ContainerSelector>,
-    /// Asks for the PostActions, as deletion does; the object stays to be read. Never goes back to false.
+    /// `true` runs the PostActions and keeps the object. It cannot be set back to false. Default: false.
     #[serde(default)]
     pub thaw_requested: bool,
-    /// Not a field: `expirationSeconds` is meant.
+    /// Not a field: always rejected. Write `expirationSeconds`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expiration_time_seconds: Option<i32>,
 }
@@ -125,17 +130,19 @@ pub(crate) fn validate_targets(
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("!has(self.containerName)", "containerName is called containerNames, and is a list"))]
 pub struct PodContainerNames {
+    /// Name of a pod in the same namespace.
     #[schemars(length(min = 1, max = 253), regex(pattern = names::OBJECT))]
     pub pod_name: String,
+    /// At least one container to run in.
     #[serde(default)]
     #[schemars(length(max = 100), inner(length(max = 253), regex(pattern = names::LABEL)))]
     pub container_names: Vec<String>,
-    /// Not a field: `containerNames` is meant.
+    /// Not a field: always rejected. Write `containerNames`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container_name: Option<String>,
 }
 
-/// Containers have no labels: they are selected by name.
+/// Selects a container by its name, because containers have no labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
@@ -144,93 +151,100 @@ pub struct PodContainerNames {
 )]
 pub struct ContainerSelector {
     // Not required by the schema, which would otherwise not get to the rules.
-    /// The name of the container. Required.
+    /// Name of the container. Required.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(min = 1, max = 253), regex(pattern = names::LABEL))]
     pub container_name: String,
-    /// Not a field: `containerName` is meant.
+    /// Not a field: always rejected. Write `containerName`.
     #[serde(default, rename = "ContainerName", skip_serializing_if = "Option::is_none")]
     pub capital_container_name: Option<String>,
 }
 
-/// What was recorded when the hook was accepted, and what happened.
+/// What the hook runs, and the result in each container.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionHookStatus {
-    /// What runs: a copy of the template, so that a later edit changes nothing under way.
+    /// What the hook runs, copied when it was accepted: later edits of the template have no effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<RecordedHook>,
-    /// When the controller pinned what the hook is about, by that controller's clock.
+    /// When a controller accepted the hook, by its clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<MicroTime>,
-    /// The controller that did: a name that no other process, and no later one, has.
+    /// Unique identity of the controller process that accepted the hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_by: Option<String>,
-    /// One for each selected container.
+    /// Result in each selected container.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10000))]
     pub container_execution_hook_statuses: Vec<ContainerExecutionHookStatus>,
-    /// Absent until the PreActions have ended in every container; then whether all succeeded.
+    /// Whether every PreAction succeeded. Absent until all have ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pre_action_succeed: Option<bool>,
-    /// Absent until every PostAction has succeeded, or failed once; then whether all succeeded. It alone may turn from
-    /// false to true.
+    /// Whether every PostAction succeeded. Absent until each has succeeded or failed once; a retry can turn false into
+    /// true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_action_succeed: Option<bool>,
-    /// From the start of the first PreAction to the end of the last PostAction.
+    /// Time from the first PreAction to the end of the last PostAction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freeze_window: Option<FreezeWindow>,
-    /// Accepted; NoExpiry; Frozen; Expired; Thawed; Succeeded.
+    /// Types: Accepted, NoExpiry, Frozen, Expired, Thawed and Succeeded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,
 }
 
-/// What a hook runs.
+/// The actions, policy and expiry of a hook.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedHook {
+    /// The policy.
     pub policy: HookPolicy,
+    /// Freezes.
     pub pre_action: HookAction,
+    /// Thaws.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_action: Option<HookAction>,
+    /// Seconds from the first PreAction to the expiry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expiration_seconds: Option<i32>,
 }
 
-/// How it went in one container.
+/// Result of the PreAction and the PostAction in one container.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerExecutionHookStatus {
+    /// Name of the pod.
     pub pod_name: String,
+    /// UID of the pod.
     #[serde(rename = "podUID")]
     pub pod_uid: String,
+    /// Name of the container.
     pub container_name: String,
-    /// The instance that the PreAction ran in.
+    /// Runtime ID of the container when the PreAction ran; a restart changes it.
     #[serde(default, rename = "containerID", skip_serializing_if = "Option::is_none")]
     pub container_id: Option<String>,
-    /// Absent until it was started.
+    /// Result of the PreAction. Absent until it starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pre_action_status: Option<ExecutionHookActionStatus>,
-    /// Absent until it was started.
+    /// Result of the PostAction. Absent until it starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_action_status: Option<ExecutionHookActionStatus>,
 }
 
-/// How one action went in one container.
+/// Result of one action in one container.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionHookActionStatus {
-    /// When it was started.
+    /// When the action started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_timestamp: Option<MicroTime>,
-    /// When it had ended.
+    /// When the action ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete_timestamp: Option<MicroTime>,
-    /// Absent while it has not ended.
+    /// Whether the action succeeded. Absent until it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action_succeed: Option<bool>,
-    /// How often it was started.
+    /// Number of attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<i32>,
     /// The last error.
@@ -242,8 +256,9 @@ pub struct ExecutionHookActionStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookError {
+    /// When the error occurred.
     pub time: MicroTime,
-    /// For a person: what happened, and what to do.
+    /// What happened and what to do.
     pub message: String,
 }
 
@@ -251,13 +266,13 @@ pub struct HookError {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FreezeWindow {
-    /// When the first PreAction was started.
+    /// When the first PreAction started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<MicroTime>,
-    /// When the last PostAction had ended.
+    /// When the last PostAction ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_time: Option<MicroTime>,
-    /// The time between, for a person: `1.234s`.
+    /// The time in between, for example `1.234s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<String>,
 }

@@ -9,35 +9,35 @@ use crate::{
     action::{DEFAULT_TIMEOUT_SECONDS, Output, ValidAction},
 };
 
-/// One action of a hook. Who writes a command must be allowed to `create pods/exec` in the namespace. It must be
-/// idempotent: it is tried again until its time is over.
+/// One action of a hook. The author of a command needs the right to `create pods/exec` in the namespace. The action
+/// must be idempotent, because Boathook retries it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = ("[has(self.exec), has(self.httpGet), has(self.tcpSocket), has(self.notifier)].filter(x, x).size() == 1", "write exactly one of exec, httpGet, tcpSocket and notifier"),
-    validation = ("!has(self.notifier) || !has(self.actionTimeoutSeconds)", "a notifier has a timeoutSeconds of its own, where it is declared: leave actionTimeoutSeconds away"),
-    validation = ("!has(self.notifier) || !has(self.output)", "a notifier has an output of its own, where it is declared: remove output here")
+    validation = ("!has(self.notifier) || !has(self.actionTimeoutSeconds)", "actionTimeoutSeconds is not valid with notifier: remove it, and set timeoutSeconds where the pod declares the notifier"),
+    validation = ("!has(self.notifier) || !has(self.output)", "output is not valid with notifier: remove it, and set output where the pod declares the notifier")
 )]
 pub struct HookAction {
-    /// Runs a command in the container.
+    /// Command to run. Exit code 0 is success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec: Option<ExecAction>,
-    /// Asks the pod by HTTP; 200 to 399 is success.
+    /// HTTP GET to the pod. Status 200 to 399 is success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_get: Option<HttpGetAction>,
-    /// Connects to the pod; an open port is success.
+    /// TCP connection to the pod. An accepted connection is success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_socket: Option<TcpSocketAction>,
-    /// The name of a notifier that the selected containers declare.
+    /// Name of a notifier that the selected containers declare. Its timeout and output are set there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 317))]
     pub notifier: Option<String>,
-    /// How long it may take in one container, with all attempts. Default 10.
+    /// Time limit in seconds per container, for all attempts together. Not valid with `notifier`. Default: 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub action_timeout_seconds: Option<i32>,
-    /// What is kept of its output, for every user who may read the objects. Tail (default): the end of it, in the
-    /// `output` of its PodNotification and in messages. None: nothing.
+    /// Output that the PodNotification and messages keep, readable with the objects: `Tail` the last 10 KiB, `None`
+    /// nothing. Not valid with `notifier`. Default: Tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Output>,
 }
@@ -89,7 +89,8 @@ impl HookAction {
     }
 }
 
-/// On which of the selected pods a hook runs.
+/// `ExecuteAll`: run in every selected pod. `ExecuteOnce`: run in the oldest selected pod that is Ready. Default:
+/// ExecuteAll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum HookPolicy {
     /// On every one.

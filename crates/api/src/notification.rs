@@ -5,7 +5,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Tells every Running pod that the selector finds to run a notifier that its author declared.
+/// What to run, and in which pods. Immutable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "boathook.dev",
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
     namespaced,
     status = "NotificationStatus",
     derive = "PartialEq",
-    doc = "Tells every Running pod that a selector finds to run a notifier that its author declared.",
+    doc = "Runs a notifier, which the pods declare, in every Running pod that a selector finds.",
     printcolumn = r#"{"name": "Notifier", "type": "string", "jsonPath": ".spec.notifier"}"#,
     printcolumn = r#"{"name": "Complete", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Complete\")].status"}"#,
     printcolumn = r#"{"name": "Succeeded", "type": "integer", "jsonPath": ".status.succeededCount"}"#,
@@ -25,16 +25,16 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("self == oldSelf", "spec is immutable: create another Notification"))]
 pub struct NotificationSpec {
-    /// Which pods of the namespace. Only Running ones are told.
+    /// Labels of the pods to notify. Only Running pods are notified.
     pub selector: LabelSelector,
-    /// AllPods (default): also pods that come later, until this object is deleted; it is never complete.
-    /// PreExistingPods: those created strictly before this object.
+    /// `AllPods`: also pods that appear later, until the object is deleted; it never completes. `PreExistingPods`: only
+    /// pods created before it. Default: AllPods.
     #[serde(default)]
     pub policy: PodSelectionPolicy,
-    /// The name of the notifier to run.
+    /// Name of the notifier to run.
     #[schemars(length(min = 1, max = 317))]
     pub notifier: String,
-    /// How many pods at once; 0 or absent: all. Negative: the Notification fails, and its condition says so.
+    /// Pods notified at the same time; 0 means all. A negative number fails the Notification. Default: 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallelism: Option<i32>,
 }
@@ -46,26 +46,26 @@ pub enum PodSelectionPolicy {
     PreExistingPods,
 }
 
-/// How far it has come.
+/// Progress of the notification.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotificationStatus {
-    /// How many of its PodNotifications have failed.
+    /// Pods in which a handler failed.
     #[serde(default)]
     pub failed_count: i32,
-    /// In how many pods every handler has succeeded.
+    /// Pods in which every handler succeeded.
     #[serde(default)]
     pub succeeded_count: i32,
-    /// How many pods declare no notifier of this name: nothing ran in them.
+    /// Pods without the notifier: nothing ran in them.
     #[serde(default)]
     pub undeclared_count: i32,
-    /// When the controller first saw it.
+    /// When the controller first saw the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<MicroTime>,
-    /// When the last of its PodNotifications had ended. Never set under AllPods.
+    /// When the last PodNotification ended. Never set with the policy AllPods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete_time: Option<MicroTime>,
-    /// Accepted; Complete; Succeeded.
+    /// Types: Accepted, Complete and Succeeded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Action, names};
 
-/// A request to run one action in one pod, once.
+/// What to run, and where. Immutable except `undoRequested` and `ttlSecondsAfterFinished`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "boathook.dev",
@@ -17,7 +17,7 @@ use crate::{Action, names};
     namespaced,
     status = "PodNotificationStatus",
     derive = "PartialEq",
-    doc = "A request to run one action in one pod, once, and what takes it back.",
+    doc = "Runs one action in one pod, once, and later the undo that takes it back.",
     selectable = ".status.nodeName",
     printcolumn = r#"{"name": "Pod", "type": "string", "jsonPath": ".spec.podName"}"#,
     printcolumn = r#"{"name": "Notifier", "type": "string", "jsonPath": ".spec.notifier"}"#,
@@ -31,45 +31,47 @@ use crate::{Action, names};
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = ("has(self.notifier) != has(self.action)", "write exactly one of notifier and action"),
-    validation = ("self.podName == oldSelf.podName && has(self.podUID) == has(oldSelf.podUID) && (!has(self.podUID) || self.podUID == oldSelf.podUID) && has(self.notifier) == has(oldSelf.notifier) && (!has(self.notifier) || self.notifier == oldSelf.notifier) && has(self.action) == has(oldSelf.action) && (!has(self.action) || self.action == oldSelf.action) && has(self.containers) == has(oldSelf.containers) && (!has(self.containers) || self.containers == oldSelf.containers) && self.startDeadlineSeconds == oldSelf.startDeadlineSeconds && self.retry == oldSelf.retry && has(self.undo) == has(oldSelf.undo) && (!has(self.undo) || self.undo == oldSelf.undo)", "only undoRequested and ttlSecondsAfterFinished can be changed: create another PodNotification"),
-    validation = ("self.undoRequested || !oldSelf.undoRequested", "undoRequested cannot be taken back"),
-    validation = ("has(self.undo) || !has(self.action) || !has(self.action.exec) || !has(self.action.exec.hold) || !self.action.exec.hold", "exec.hold: something must release the session: write `undo: {}` or `undo: {afterSeconds: N}`"),
-    validation = ("!has(self.undo) || has(self.undo.notifier) || has(self.undo.action) || (has(self.action) && has(self.action.exec) && has(self.action.exec.hold) && self.action.exec.hold)", "undo: write exactly one of notifier and action; only with exec.hold may it have neither")
+    validation = ("self.podName == oldSelf.podName && has(self.podUID) == has(oldSelf.podUID) && (!has(self.podUID) || self.podUID == oldSelf.podUID) && has(self.notifier) == has(oldSelf.notifier) && (!has(self.notifier) || self.notifier == oldSelf.notifier) && has(self.action) == has(oldSelf.action) && (!has(self.action) || self.action == oldSelf.action) && has(self.containers) == has(oldSelf.containers) && (!has(self.containers) || self.containers == oldSelf.containers) && self.startDeadlineSeconds == oldSelf.startDeadlineSeconds && self.retry == oldSelf.retry && has(self.undo) == has(oldSelf.undo) && (!has(self.undo) || self.undo == oldSelf.undo)", "spec is immutable except undoRequested and ttlSecondsAfterFinished: create another PodNotification"),
+    validation = ("self.undoRequested || !oldSelf.undoRequested", "undoRequested cannot be set back to false: create another PodNotification to run the action again"),
+    validation = ("has(self.undo) || !has(self.action) || !has(self.action.exec) || !has(self.action.exec.hold) || !self.action.exec.hold", "action.exec.hold needs an undo, which releases the session: write `undo: {}` or `undo: {afterSeconds: N}`"),
+    validation = ("!has(self.undo) || has(self.undo.notifier) || has(self.undo.action) || (has(self.action) && has(self.action.exec) && has(self.action.exec.hold) && self.action.exec.hold)", "undo: write exactly one of notifier and action (both may be omitted only with action.exec.hold)")
 )]
 pub struct PodNotificationSpec {
-    /// The pod, in the same namespace.
+    /// Name of the pod, in the same namespace.
     #[schemars(length(min = 1, max = 253), regex(pattern = names::OBJECT))]
     pub pod_name: String,
-    /// The pod must have this UID: another one under the same name is not told.
+    /// UID that the pod must have. Default: that of the pod at acceptance.
     #[serde(default, rename = "podUID", skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub pod_uid: Option<String>,
-    /// The name of the notifier to run, in every container that declares it.
+    /// Name of the notifier to run. Write either this or `action`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 317))]
     pub notifier: Option<String>,
-    /// What to run, written by a caller who may `create pods/exec`.
+    /// The action to run. The author needs the right to `create pods/exec` in the namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<Action>,
-    /// Where it runs. Absent: an action in every container of the pod, a notifier in those that declare it.
+    /// Containers to run in. Default: all or, with a notifier, those that declare it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000), inner(length(max = 253), regex(pattern = names::LABEL)))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub containers: Option<Vec<String>>,
-    /// If no executor has claimed it this long after its creation, it fails and never runs. Default 60.
+    /// Seconds from creation within which an executor must claim the object; later it fails and never runs. Default:
+    /// 60.
     #[serde(default = "default_start_deadline")]
     #[schemars(range(min = 1))]
     pub start_deadline_seconds: i32,
-    /// Never (default): a handler runs at most once. UntilTimeout: a failed one is tried again within its timeout.
+    /// `Never`: run the handler at most once. `UntilTimeout`: retry a failed handler until its timeout. Default: Never.
     #[serde(default)]
     pub retry: Retry,
-    /// What takes it back. It is armed before the handler runs, and then runs at least once.
+    /// Takes the handler back. It is recorded before the handler runs, and then runs at least once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<Undo>,
-    /// Asks for the undo; before an executor has claimed the object, it revokes it. Never goes back to false.
+    /// `true` runs the undo or, before an executor has claimed the object, revokes it. It cannot be set back to false.
+    /// Default: false.
     #[serde(default)]
     pub undo_requested: bool,
-    /// Deletes the object this long after it has ended and nothing is owed. Absent: kept.
+    /// Seconds from the end of handlers and undo until the object is deleted. Without it, the object is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub ttl_seconds_after_finished: Option<i32>,
@@ -113,28 +115,28 @@ pub enum Retry {
     UntilTimeout,
 }
 
-/// What takes a handler back, in the containers where it may have run. A held session is released first; then this runs,
-/// if it has a notifier or an action.
+/// Takes a handler back, in the containers where it may have run. A held session is released first; then the notifier
+/// or action runs, if there is one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = ("!has(self.notifier) || !has(self.action)", "write exactly one of notifier and action"),
-    validation = ("!has(self.action) || !has(self.action.exec) || !has(self.action.exec.hold) || !self.action.exec.hold", "action.exec.hold: an undo's session cannot be held")
+    validation = ("!has(self.action) || !has(self.action.exec) || !has(self.action.exec.hold) || !self.action.exec.hold", "action.exec.hold: an undo cannot hold its session: remove hold")
 )]
 pub struct Undo {
-    /// The name of a notifier that every one of those containers declares.
+    /// Name of a notifier that each container of the handler declares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 317))]
     pub notifier: Option<String>,
-    /// What to run, written by a caller who may `create pods/exec`.
+    /// The action to run. The author needs the right to `create pods/exec` in the namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<Action>,
-    /// How long one round of the undo may take; it is tried again within that time, and after it. Default: the
-    /// notifier's or action's own. A held session has as long to end, by default 10.
+    /// Time limit in seconds for one round; rounds are repeated until one succeeds. Default: that of the notifier or
+    /// action, and 10 to release a held session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub timeout_seconds: Option<i32>,
-    /// Expiry: the undo runs by itself this long after the handler started. Absent: only when it is asked for.
+    /// Expiry: seconds from the start of the handler until the undo runs on its own. Without it, there is no expiry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub after_seconds: Option<i32>,
@@ -144,36 +146,37 @@ pub struct Undo {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodNotificationStatus {
-    /// Speaks of the handlers alone: New, Succeeded (in every container), Failed.
+    /// Result of the handlers alone: `New`, then for good `Succeeded` (in every container) or `Failed`. Default: New.
     #[serde(default)]
     pub state: State,
-    /// When the controller first saw it.
+    /// When the controller first saw the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<MicroTime>,
-    /// When the handlers had ended in every container, or nothing was to be run.
+    /// When the handlers had ended in every container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete_time: Option<MicroTime>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<NotificationError>,
-    /// The pod that was meant: another one under the same name is not it.
+    /// UID of the pod, recorded at acceptance.
     #[serde(default, rename = "podUID", skip_serializing_if = "Option::is_none")]
     pub pod_uid: Option<String>,
-    /// Where that pod runs.
+    /// Node that the pod runs on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_name: Option<String>,
-    /// Who carries it out.
+    /// `api`: the controller runs the handlers, through the API server. `agent`: the node agent does, through the
+    /// container runtime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executor: Option<Executor>,
-    /// Which process has claimed it, and so runs it. Another one that finds it claimed never runs it.
+    /// The only process that runs the handlers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
-    /// One for each container that runs it.
+    /// Result in each container.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".to_owned()]))]
     #[schemars(length(max = 1000))]
     pub containers: Vec<ContainerNotificationStatus>,
-    /// Accepted; Complete; Undone, if there is an undo; Held, if a session is or was held.
+    /// Types: Accepted, Complete, Succeeded, Undone and Held.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".to_owned()]))]
     pub conditions: Vec<Condition>,
@@ -196,7 +199,8 @@ impl State {
     }
 }
 
-/// Who carries a PodNotification out: pinned when it is accepted.
+/// `api`: the controller runs the handlers, through the API server. `agent`: the node agent does, through the container
+/// runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Executor {
@@ -206,76 +210,87 @@ pub enum Executor {
     Agent,
 }
 
-/// One process' word that it runs the handlers.
+/// The process that runs the handlers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Claim {
-    /// The process: a name that no other, and no later one, has.
+    /// Unique identity of the process.
     pub holder: String,
-    /// When it claimed; the expiry of the undo counts from here.
+    /// When the process claimed the object. `afterSeconds` counts from here.
     pub time: MicroTime,
 }
 
-/// How the handler went in one container.
+/// Result of the handler in one container.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ContainerNotificationStatus {
+    /// Name of the container.
     pub name: String,
-    /// The instance that it ran in.
+    /// Runtime ID of the container when the handler ran; a restart changes it.
     #[serde(default, rename = "containerID", skip_serializing_if = "Option::is_none")]
     pub container_id: Option<String>,
+    /// When the handler started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<MicroTime>,
+    /// When the handler ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete_time: Option<MicroTime>,
-    /// Absent while it is not known.
+    /// Whether the handler succeeded. Absent while unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub succeeded: Option<bool>,
+    /// Why the handler failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<NotificationError>,
-    /// How often it was started.
+    /// Number of attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<i32>,
+    /// Exit code of the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// The last 10 KiB of what it printed.
+    /// The last 10 KiB of the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// It could not be ended, or nobody knows whether it has: a process of it may still run, or a server that it asked may
-    /// still act. Its undo then runs once more when its time is over.
+    /// The handler may still act: a process could not be ended, or a server has not answered. The undo runs once more
+    /// at its expiry or, without `afterSeconds`, 30 s after the handler's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_may_remain: Option<bool>,
-    /// Its undo: what was recorded before the handler ran, and how it went.
+    /// The undo of this container, and its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<UndoStatus>,
 }
 
-/// How the undo went in one container.
+/// The undo of one container.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UndoStatus {
-    /// What runs: recorded before the handler ran, and never read again from elsewhere. Absent: the release of the held
-    /// session is all there is.
+    /// The action, recorded before the handler ran. Absent if the undo only releases a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<Action>,
-    /// The session that the handler holds is released first, and has so many seconds to end.
+    /// Time limit in seconds to release the held session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release_seconds: Option<i32>,
-    /// The instance that it ran in: another one than the handler's if the container restarted meanwhile.
+    /// Runtime ID of the container when the undo ran.
     #[serde(default, rename = "containerID", skip_serializing_if = "Option::is_none")]
     pub container_id: Option<String>,
+    /// When the undo first started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<MicroTime>,
+    /// When the undo last ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete_time: Option<MicroTime>,
+    /// Whether the undo succeeded. A retry can turn false into true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub succeeded: Option<bool>,
+    /// Why the undo failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<NotificationError>,
+    /// Number of attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts: Option<i32>,
+    /// Exit code of the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// The last 10 KiB of the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
 }
@@ -284,10 +299,12 @@ pub struct UndoStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NotificationError {
+    /// Kind of failure, for programs.
     #[serde(rename = "type")]
     pub kind: ErrorType,
-    /// For a person: what happened, and what to do.
+    /// What happened and what to do.
     pub message: String,
+    /// When it happened.
     pub timestamp: MicroTime,
 }
 

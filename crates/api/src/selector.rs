@@ -90,9 +90,9 @@ pub(crate) fn restrict(schema: &mut Value) {
         let has_values = "(has(self.values) && self.values.size() > 0)";
         expression["x-kubernetes-validations"] = json!([
             {"rule": format!("!(self.operator in ['In', 'NotIn']) || {has_values}"),
-                "message": "In and NotIn need values", "fieldPath": ".values"},
+                "message": "operators In and NotIn need values: write at least one", "fieldPath": ".values"},
             {"rule": format!("!(self.operator in ['Exists', 'DoesNotExist']) || !{has_values}"),
-                "message": "Exists and DoesNotExist take no values: remove them", "fieldPath": ".values"},
+                "message": "operators Exists and DoesNotExist take no values: remove them", "fieldPath": ".values"},
         ]);
         return;
     }

@@ -50,12 +50,12 @@ const GUARDED: &[&str] = &["KILL", "STOP", "TERM"];
 #[serde(try_from = "String", into = "String")]
 pub struct Signal(/* Its place in `SIGNALS`. */ usize);
 
-/// A name that is no signal's.
+/// A name that is not a Linux signal.
 #[derive(Debug, Snafu, PartialEq, Eq, Clone)]
 pub enum ParseSignalError {
     #[snafu(display("signal `{given}` is a number: name it, for example SIGHUP"))]
     Number { given: String },
-    #[snafu(display("`{given}` is no signal of Linux: write a name such as SIGHUP or USR1"))]
+    #[snafu(display("`{given}` is not a Linux signal: write a name such as SIGHUP or USR1"))]
     Unknown { given: String },
 }
 
@@ -124,7 +124,7 @@ impl JsonSchema for Signal {
         let names = SIGNALS.iter().flat_map(|(name, _)| [format!("SIG{name}"), (*name).to_owned()]);
         json_schema!({
             "type": "string",
-            "description": "A signal of Linux by its name, with or without SIG. Needs the node agent.",
+            "description": "A Linux signal by name, with or without `SIG`. Requires the node agent.",
             "enum": names.collect::<Vec<_>>(),
         })
     }

@@ -58,7 +58,7 @@ fn infos(
     }
     let Some(template) = labels.get(EXECUTION_HOOK_TEMPLATE_LABEL) else { return Ok(None) };
     if template.is_empty() {
-        let problem = "names no template: write the name of an ExecutionHookTemplate".to_owned();
+        let problem = "is empty: write the name of an ExecutionHookTemplate".to_owned();
         return Err(MarkMistake { place: format!("label `{EXECUTION_HOOK_TEMPLATE_LABEL}`"), problem });
     }
     let info = ExecutionHookInfo {
@@ -112,7 +112,7 @@ fn of_annotation(text: &str) -> Result<Vec<ExecutionHookInfo>, MarkMistake> {
         mistake(String::new(), format!("not a list in YAML or JSON ({why}): write `{EXAMPLE}`"))
     })?;
     if values.is_empty() {
-        return Err(mistake(String::new(), format!("names no hook: write `{EXAMPLE}`, or leave the annotation away")));
+        return Err(mistake(String::new(), format!("the list is empty: write `{EXAMPLE}`, or remove the annotation")));
     }
     let entries = values.into_iter().enumerate().map(|(place, value)| {
         info(value).map_err(|(field, problem)| {
@@ -236,7 +236,7 @@ mod tests {
         let name = "executionHookTemplateName: a";
         for (text, words) in [
             ("mysql".to_owned(), "write `[{executionHookTemplateName: NAME}]`"),
-            ("[]".to_owned(), "names no hook"),
+            ("[]".to_owned(), "the list is empty"),
             ("[{}]".to_owned(), "entry 0, executionHookTemplateName: missing"),
             (format!("[{{{name}}}, {{templateName: b}}]"), "entry 1: unknown field `templateName`"),
             (format!("[{{{name}, podSelector: mysql}}]"), "entry 0, podSelector: "),

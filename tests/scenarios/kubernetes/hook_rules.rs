@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::kubernetes::written::Kind;
 
 const ONE_ACTION: &str = "write exactly one of exec, httpGet, tcpSocket and notifier";
-const OWN_TIMEOUT: &str = "a notifier has a timeoutSeconds of its own";
-const HELD: &str = "postAction.exec.hold: only a preAction's session can be held";
+const OWN_TIMEOUT: &str = "actionTimeoutSeconds is not valid with notifier";
+const HELD: &str = "postAction.exec.hold: only a preAction can hold its session";
 const EXPIRATION: &str = "expirationTimeSeconds is called expirationSeconds";
 
 fn exec() -> Value {
@@ -59,7 +59,7 @@ pub(crate) async fn a_template_says_what_to_run_and_where_it_belongs(ctx: Ctx) -
     templates.refuses(&bad_actions()).await?;
     templates.refuses(&[(json!({"postAction": exec()}), "preAction")]).await?;
     for (fields, words) in [
-        (json!({}), "spec is missing: it says what to run, in preAction"),
+        (json!({}), "spec is missing: write the action to run in spec.preAction"),
         (json!({"preAction": exec()}), "under spec"),
         (json!({"spec": {"preAction": exec()}, "expirationTimeSeconds": 30}), "under spec"),
         (json!({"spec": {"preAction": exec()}, "expirationSeconds": 30}), "under spec"),
@@ -79,7 +79,7 @@ pub(crate) async fn a_hook_has_a_template_or_actions_of_its_own(ctx: Ctx) -> Res
     hooks.takes(&good_actions()).await?;
     hooks.refuses(&bad_actions()).await?;
     hooks.takes(&[of_template.clone(), with(of_template.clone(), json!({"podSelector": {}}))]).await?;
-    let of_the_template = "postAction, expirationSeconds and policy are the template's";
+    let of_the_template = "postAction, expirationSeconds and policy come from the template";
     let either = "write exactly one of executionHookTemplateName and preAction";
     hooks
         .refuses(&[
@@ -133,7 +133,7 @@ pub(crate) async fn a_hook_changes_only_by_being_asked_to_thaw(ctx: Ctx) -> Resu
     hooks
         .keeps(
             "kept",
-            "only thawRequested can be changed",
+            "spec is immutable except thawRequested",
             &[
                 json!({"preAction": null, "expirationSeconds": null, "executionHookTemplateName": "mysql"}),
                 json!({"preAction": {"actionTimeoutSeconds": 6}}),
@@ -149,7 +149,7 @@ pub(crate) async fn a_hook_changes_only_by_being_asked_to_thaw(ctx: Ctx) -> Resu
         .await?;
     hooks.change("kept", &json!({"thawRequested": true})).await?;
     let taken_back = [json!({"thawRequested": false}), json!({"thawRequested": null})];
-    hooks.keeps("kept", "thawRequested cannot be taken back", &taken_back).await
+    hooks.keeps("kept", "thawRequested cannot be set back to false", &taken_back).await
 }
 
 /// A controller records actions as they were written, under the same rules.
@@ -182,8 +182,10 @@ pub(crate) async fn a_snapshot_is_of_one_claim_or_of_those_selected_and_never_ch
             of(with(claim.clone(), marked.clone())),
         ])
         .await?;
-    let (either, all_three) =
-        ("write exactly one of persistentVolumeClaimName and selector", "volumeSnapshotName needs volumeSnapshotUID");
+    let (either, all_three) = (
+        "write exactly one of persistentVolumeClaimName and selector",
+        "volumeSnapshotName and volumeSnapshotUID are set by Boathook",
+    );
     snapshots
         .refuses(&[
             (of(json!({})), either),

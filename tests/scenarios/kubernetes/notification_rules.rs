@@ -44,9 +44,9 @@ pub(crate) async fn a_pod_notification_does_exactly_one_thing_and_so_does_its_un
         (json!({"podName": "db-0", "action": {"exec": {"command": []}}}), "command"),
         (json!({"podName": "db-0", "notifier": "a", "undo": {}}), "write exactly one of notifier and action"),
         (json!({"podName": "db-0", "notifier": "a", "undo": {"action": {}}}), "write exactly one of exec"),
-        (json!({"podName": "db-0", "action": exec, "undo": {}}), "only with exec.hold may it have neither"),
+        (json!({"podName": "db-0", "action": exec, "undo": {}}), "may be omitted only with action.exec.hold"),
         (json!({"podName": "db-0", "action": held}), "write `undo: {}`"),
-        (json!({"podName": "db-0", "action": exec, "undo": {"action": held}}), "an undo's session cannot be held"),
+        (json!({"podName": "db-0", "action": exec, "undo": {"action": held}}), "an undo cannot hold its session"),
         (json!({"podName": "db-0", "notifier": "a", "startDeadlineSeconds": 0}), "startDeadlineSeconds"),
         (json!({"podName": "", "notifier": "a"}), "podName"),
         (json!({"podName": "db\0", "notifier": "a"}), "spec.podName"),
@@ -73,11 +73,11 @@ pub(crate) async fn a_pod_notification_changes_only_in_what_may_change(ctx: Ctx)
         json!({"undo": {"notifier": null, "action": {"exec": {"command": ["sync"]}}}}),
         json!({"undo": {"afterSeconds": null}}),
     ];
-    notifications.keeps("kept", "only undoRequested and ttlSecondsAfterFinished can be changed", &changes).await?;
+    notifications.keeps("kept", "spec is immutable except undoRequested and ttlSecondsAfterFinished", &changes).await?;
     notifications.change("kept", &json!({"ttlSecondsAfterFinished": 3600})).await?;
     notifications.change("kept", &json!({"undoRequested": true})).await?;
     let taken_back = [json!({"undoRequested": false}), json!({"undoRequested": null})];
-    notifications.keeps("kept", "undoRequested cannot be taken back", &taken_back).await?;
+    notifications.keeps("kept", "undoRequested cannot be set back to false", &taken_back).await?;
     notifications.change("kept", &json!({"ttlSecondsAfterFinished": null})).await
 }
 
