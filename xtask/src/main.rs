@@ -3,6 +3,7 @@
 mod cluster;
 mod dependencies;
 mod generate;
+mod idioms;
 mod mutants;
 mod reference;
 mod say;
@@ -27,6 +28,12 @@ enum Chore {
     Dependencies,
     /// Refreshes the code that is generated and committed
     Generate,
+    /// Lists the phrases that the style guide rules out, in documentation, messages and comments
+    Idioms {
+        /// Lower the ceilings in xtask/idioms.yaml to what is left
+        #[arg(long)]
+        lower: bool,
+    },
     /// Breaks promises in a scratch copy, one at a time: a fast test must notice each
     Mutants {
         /// Only those whose promise, file or crate contains this text
@@ -40,6 +47,7 @@ fn main() -> ExitCode {
         Chore::Cluster(command) => cluster::run(command),
         Chore::Dependencies => dependencies::run().map(|()| ExitCode::SUCCESS),
         Chore::Generate => generate::run().map(|()| ExitCode::SUCCESS),
+        Chore::Idioms { lower } => idioms::run(lower),
         Chore::Mutants { filter } => mutants::run(filter.as_deref()),
     };
     match done {

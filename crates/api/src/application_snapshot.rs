@@ -187,7 +187,7 @@ pub enum OnHookFailure {
     CrashConsistent,
 }
 
-/// What running pods count for that mount a claim and are covered by no hook.
+/// How running pods count that mount a claim and that no hook covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OtherPods {
     #[default]
@@ -269,7 +269,7 @@ pub enum Phase {
     Cutting,
     /// PostActions run, hook after hook, in reverse.
     Thawing,
-    /// The verdict is final, and a PostAction failed or is not known to have run. One that failed is retried, and the phase
+    /// The verdict is final, and a PostAction failed or is not known to have run. A failed one is retried, and the phase
     /// is Complete or Failed once it succeeds.
     ThawFailed,
     Complete,

@@ -328,9 +328,9 @@ pub enum ErrorType {
     Unsupported,
     /// It was revoked before it was claimed.
     Revoked,
-    /// Nobody claimed it in time.
+    /// No executor claimed it in time.
     StartDeadlineExceeded,
-    /// It may have run, or not: whoever ran it is gone, or the stream ended without a status.
+    /// It may have run, or not: the process that ran it is gone, or the stream ended without a status.
     OutcomeUnknown,
     /// The pod's declaration of notifiers is not valid.
     InvalidDeclaration,
