@@ -12,7 +12,7 @@ use boathook_api::{
 use boathook_tests::{
     Ctx, DEADLINE, ON_TIME,
     boathook::{
-        application_snapshots::{by, failed_for, is_complete, of_data, failure},
+        application_snapshots::{by, failed_for, failure, is_complete, of_data},
         conditions,
         execution_hooks::{condition_of, freezing, mains, shell, shell_within, status, with},
         installation::Installation,

@@ -11,8 +11,8 @@ use super::looking;
 /// Kills the cluster when `frozen` says so, and expects the thaw after the next start.
 async fn is_thawed_after_a_kill(name: &str, options: &[&str], freeze: &str, condition: &str) {
     let mut database = Database::start_with(name, options).await;
-    // The thaw fails unless the freeze is there: so a thaw that succeeds took it back.
-    let mut brief = template("brief", freeze, "rm data/frozen");
+    // The thaw fails unless the freeze is or was there: so a thaw that succeeds took it back.
+    let mut brief = template("brief", freeze, "[ -e data/thawed ] || mv data/frozen data/thawed; rm -f data/frozen");
     brief["spec"]["expirationSeconds"] = 20.into();
     create::<ExecutionHookTemplate>(&database.client, brief).await;
     database.begin("freeze-db", "brief").await;

@@ -98,6 +98,13 @@ pub(super) fn is_asked(child: &PodNotification) -> bool {
 /// When and why its undo runs once more, although it has succeeded.
 pub(super) fn once_more(child: &PodNotification) -> Option<String> {
     let due = pod_notification::last_round(child)?;
+    if let Some(failure) = pod_notification::last_round_failure(child) {
+        return Some(format!(
+            "pod `{}`: {failure}. Boathook retries it. If nothing is frozen there, let the PostAction succeed when it runs a \
+             second time",
+            child.spec.pod_name
+        ));
+    }
     Some(format!(
         "pod `{}`: the PostAction succeeded, but the PreAction could not be ended and may freeze again. The PostAction runs \
          once more at {}",

@@ -200,6 +200,11 @@ pub(super) fn is_news(before: &ExecutionHookStatus, after: &ExecutionHookStatus)
         || before.post_action_succeed != after.post_action_succeed
         || conditions::differ(&before.conditions, &after.conditions)
         || fails_again(before, after)
+        || may_freeze_again(after) && thawed_message(before) != thawed_message(after)
+}
+
+fn thawed_message(status: &ExecutionHookStatus) -> Option<&str> {
+    conditions::find(&status.conditions, condition::THAWED).map(|thawed| thawed.message.as_str())
 }
 
 /// Whether a PostAction has failed again since the status reported it, so long ago that it reports it again.

@@ -8,7 +8,7 @@
 use boathook_api::{
     outcome::{Ended, Outcome},
     pod_notification::{ContainerNotificationStatus, ErrorType, PodNotificationStatus},
-    words::reason,
+    words::{condition, reason},
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -21,6 +21,9 @@ const WITHOUT_EXPIRY: SignedDuration = SignedDuration::from_secs(30);
 /// How long an object that nobody wants any more is kept after its last round: whoever asks at a cut what was taken back
 /// in a pod asks the objects that are there.
 const KEPT: SignedDuration = SignedDuration::from_mins(10);
+
+/// How the message of a failed round begins.
+pub(super) const FAILED_ONCE_MORE: &str = "the undo ran once more, because the handler may have gone on, and failed";
 
 /// How often it is looked whether there is still something to undo it in, once nobody wants the object any more.
 pub(super) const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
@@ -115,8 +118,13 @@ fn ended(
         let work = rounds::failed(object, results);
         rounds::try_again(object, work, results, round, now, &mut decision);
         if round == 1 && decision.effects.is_empty() {
-            let message = format!("once more, because the handler may have gone on: {failure}");
-            decision.reports.push(undo::report(Gravity::Warning, reason::UNDO_FAILED, message));
+            let message = format!("{FAILED_ONCE_MORE}: {failure}");
+            let mut status = object.status.clone();
+            say(&mut status, &message);
+            if status.conditions != object.status.conditions {
+                decision.effects.push(Effect::WriteStatus(Box::new(status)));
+                decision.reports.push(undo::report(Gravity::Warning, reason::UNDO_FAILED, message));
+            }
         }
         return decision;
     }
@@ -124,8 +132,16 @@ fn ended(
     for (container, ended) in results {
         write_down(&mut status, container, ended, due.recorded());
     }
+    say(&mut status, "undone in every container, and once more at the end");
     decision.effects.extend([Effect::WriteStatus(Box::new(status)), Effect::ForgetUndo]);
     decision
+}
+
+/// Adds to the condition of an undo, which has succeeded before, how this round went.
+fn say(status: &mut PodNotificationStatus, message: &str) {
+    for undone in status.conditions.iter_mut().filter(|one| one.type_ == condition::UNDONE) {
+        message.clone_into(&mut undone.message);
+    }
 }
 
 /// The records order this round after the handlers' end and the wait, also if the clock of this process is behind the one

@@ -30,7 +30,7 @@ use boathook_api::{
     ApplicationSnapshot, Declarations, ExecutionHook, PodNotification,
     outcome::{Ended, Failure, UndoWork, Work},
     pod_notification::{Executor, PodNotificationStatus, State},
-    words::{ABANDON_UNDO, UNDO_FINALIZER, UNDO_NOW},
+    words::{ABANDON_UNDO, UNDO_FINALIZER, UNDO_NOW, condition},
 };
 use jiff::{SignedDuration, Timestamp};
 use kube::{Resource, ResourceExt};
@@ -289,6 +289,14 @@ pub fn depends_on_pod(object: &PodNotification) -> bool {
 /// clocks of the processes that recorded how it ended.
 pub fn last_round(object: &PodNotification) -> Option<Timestamp> {
     last_round_at(object, &BTreeMap::new())
+}
+
+/// How its last round failed, if it did.
+pub fn last_round_failure(object: &PodNotification) -> Option<&str> {
+    last_round(object)?;
+    let conditions = object.status.iter().flat_map(|status| &status.conditions);
+    let mut messages = conditions.filter(|one| one.type_ == condition::UNDONE).map(|one| one.message.as_str());
+    messages.find(|message| message.starts_with(last_round::FAILED_ONCE_MORE))
 }
 
 /// Whether its last round may run by now. If it counts from a moment in the future, the clock that recorded it was stepped

@@ -137,6 +137,14 @@ fn hook_that_may_freeze_again_is_not_thawed_for_certain() {
     assert!(message(&look.status(), condition::THAWED).contains(&format!("runs once more at {due}")));
     assert!(!is_settled(&look.object, look.children.clone().into_iter()));
     assert_eq!(look.decide(), Decision::default());
+    let undone = look.children[0].status.iter_mut().flat_map(|status| &mut status.conditions);
+    for undone in undone.filter(|one| one.type_ == condition::UNDONE) {
+        undone.message = "the undo ran once more, because the handler may have gone on, and failed: why".to_owned();
+    }
+    assert_eq!(deeds(&look.decide()), ["write"]);
+    let mut look = look.done();
+    assert!(message(&look.status(), condition::THAWED).contains("and failed: why. Boathook retries it"));
+    assert_eq!(look.decide(), Decision::default());
     look.undo(0, [32, 33], true);
     look.now = 33;
     assert_eq!(deeds(&look.decide()), ["write"]);

@@ -11,8 +11,8 @@ use boathook_decide::{
     Gravity, Leadership,
     execution_hook::is_undone_since,
     pod_notification::{
-        Decision, Me, Observed, Pod, Progress, Role, SeenPod, Sessions, decide_gone, last_round, may_start, needs_pod,
-        undo_due_at,
+        Decision, Me, Observed, Pod, Progress, Role, SeenPod, Sessions, decide_gone, last_round, last_round_failure,
+        may_start, needs_pod, undo_due_at,
     },
 };
 use jiff::Timestamp;
@@ -210,7 +210,13 @@ fn what_may_have_outlived_its_undo_is_undone_once_more_when_its_time_is_over() {
     look.undo = ended([31, 32], [failed(ErrorType::HandlerFailed), Outcome::Succeeded]);
     look.now = 32;
     let decision = look.decide();
-    assert_eq!((deeds(&decision), decision.again, decision.reports.len()), (vec![], Some(at(33)), 1));
+    let wanted = (vec!["write".to_owned()], Some(at(33)), 1);
+    assert_eq!((deeds(&decision), decision.again, decision.reports.len()), wanted);
+    let mut look = look.written();
+    assert_eq!(undone(&look.status()), "UndoSucceeded", "what was undone is not undone");
+    assert_eq!(last_round_failure(&look.object), decision.reports.first().map(|report| report.note.as_str()));
+    let decision = look.decide();
+    assert_eq!((deeds(&decision), decision.reports.len()), (vec![], 0), "it is said once");
     look.undo = ended([31, 32], SUCCEEDED);
     assert_eq!(deeds(&look.decide()), ["write", "forget undo"]);
     let mut look = look.written();
