@@ -93,6 +93,8 @@ impl<K> Kind for K where
 pub struct RunLoop<K: Kind> {
     client: Client,
     watch: watcher::Config,
+    /// Which objects it keeps and looks at; absent: all of them.
+    only: Option<fn(&K) -> bool>,
     watches: Watches,
     store: (Store<Lenient<K>>, Writer<Lenient<K>>),
     /// Whether the watch has told of every object once.
@@ -109,7 +111,14 @@ impl<K: Kind> RunLoop<K> {
         let (store, triggers) = ((reader, writer), SelectAll::new());
         let (watches, metrics) = (Watches::default(), Arc::default());
         let listed = watch::Sender::new(false);
-        Self { client, watch, watches, store, listed, triggers, concurrency: CONCURRENCY, metrics }
+        Self { client, watch, only: None, watches, store, listed, triggers, concurrency: CONCURRENCY, metrics }
+    }
+
+    /// Keeps and looks at these objects only, for what no selector of the API server can select. An unreadable
+    /// object is not selected.
+    pub fn only(mut self, only: fn(&K) -> bool) -> Self {
+        self.only = Some(only);
+        self
     }
 
     /// How many objects are looked at at once.
@@ -163,8 +172,11 @@ impl<K: Kind> RunLoop<K> {
 
     /// Runs until `stop`, and then until what was begun has finished, at most 10 s.
     pub async fn run<R: Reconcile<K>>(self, reconcile: Arc<R>, stop: impl Future<Output = ()> + Send + 'static) {
-        let Self { client, watch, watches, store: (reader, writer), listed, triggers, concurrency, metrics } = self;
-        let events = watched::<Lenient<K>>(client.clone(), watch, &watches);
+        let Self { client, watch, only, watches, store, listed, triggers, concurrency, metrics } = self;
+        let (reader, writer) = store;
+        let kept = reader.clone();
+        let events = watched::<Lenient<K>>(client.clone(), watch, &watches)
+            .filter_map(move |event| future::ready(selected(event, only, &kept)));
         let (store, turns) = (reader.clone(), Turns::new(concurrency));
         let desk =
             Arc::new(Desk { client, reconcile, metrics, store, turns, failures: Mutex::default(), _kind: PhantomData });
@@ -204,6 +216,25 @@ impl<K: Kind> RunLoop<K> {
             }
         });
         future::select(std::pin::pin!(finished), std::pin::pin!(too_late)).await;
+    }
+}
+
+/// What an event means for a store that keeps only some objects: an object that is no longer selected is gone.
+fn selected<K: Kind>(
+    event: watcher::Result<watcher::Event<Lenient<K>>>,
+    only: Option<fn(&K) -> bool>,
+    kept: &Store<Lenient<K>>,
+) -> Option<watcher::Result<watcher::Event<Lenient<K>>>> {
+    let Some(only) = only else { return Some(event) };
+    let is_selected = |object: &Lenient<K>| object.0.as_ref().is_ok_and(only);
+    let is_kept = |object: &Lenient<K>| kept.get(&ObjectRef::from_obj(object)).is_some();
+    match event {
+        Ok(watcher::Event::Apply(object)) if !is_selected(&object) => {
+            is_kept(&object).then_some(Ok(watcher::Event::Delete(object)))
+        }
+        Ok(watcher::Event::InitApply(object)) if !is_selected(&object) => None,
+        Ok(watcher::Event::Delete(object)) if !is_kept(&object) => None,
+        event => Some(event),
     }
 }
 

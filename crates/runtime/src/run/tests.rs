@@ -104,6 +104,11 @@ impl Stage {
     }
 
     async fn with_places(client: Client, places: usize) -> Self {
+        let run = RunLoop::new(client.clone(), watcher::Config::default()).concurrency(places);
+        Self::of(client, run)
+    }
+
+    fn of(client: Client, mut run: RunLoop<PodNotification>) -> Self {
         let (sender, told) = mpsc::unbounded_channel();
         let hold = Arc::<Notify>::default();
         let (urgent, asked) = (Arc::<Mutex<HashSet<String>>>::default(), watch::Sender::default());
@@ -115,7 +120,6 @@ impl Stage {
             urgent: Arc::clone(&urgent),
             asked: asked.clone(),
         };
-        let mut run = RunLoop::new(client.clone(), watcher::Config::default()).concurrency(places);
         let trigger = run.channel();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let running = tokio::spawn(run.run(Arc::new(script), stopped.map(drop)));
@@ -237,6 +241,28 @@ async fn an_object_that_cannot_be_read_and_one_that_panics_harm_only_themselves(
     stage.trigger.send(ObjectRef::new("well").within("default")).unwrap();
     stage.trigger.send(ObjectRef::new("last").within("default")).unwrap();
     stage.expect("last", "one").await;
+}
+
+#[tokio::test]
+async fn unselected_object_is_gone_and_never_looked_at() {
+    let client = client_with_kinds().await;
+    let run = RunLoop::new(client.clone(), watcher::Config::default());
+    let selects = |object: &PodNotification| object.labels().get("do").is_none_or(|deed| deed != "unselected");
+    let mut stage = Stage::of(client, run.only(selects));
+    let write = async |api: &Api<PodNotification>, deed: &str| {
+        let patch = Patch::Merge(serde_json::json!({"metadata": {"labels": {"do": deed}}}));
+        api.patch("a", &PatchParams::default(), &patch).await.unwrap();
+    };
+    stage.create("a", "unselected").await;
+    stage.create("b", "").await;
+    stage.expect("b", "one").await;
+    write(&stage.api, "").await;
+    stage.expect("a", "one").await;
+    write(&stage.api, "unselected").await;
+    assert_eq!(stage.next().await, Told::Gone("a".to_owned()));
+    stage.api.delete("a", &DeleteParams::default()).await.unwrap();
+    stage.create("c", "").await;
+    stage.expect("c", "one").await;
 }
 
 #[tokio::test]
