@@ -15,7 +15,8 @@ use boathook_runtime::{
     lenient::Lenient,
     webhook::{self, Reach, Readiness, Wanted, Webhooks},
 };
-use futures::{Stream, StreamExt, stream};
+use futures::{FutureExt, Stream, StreamExt, stream};
+use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     Client, Resource,
     runtime::{
@@ -27,7 +28,10 @@ use snafu::Snafu;
 use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
-    application_snapshot, deployment_lifecycle, execution_hook, notification, pod_notification, refusals::Refusals,
+    application_snapshot,
+    deployment_lifecycle::{self, ReplicaSetMetadata},
+    execution_hook, notification, pod_notification,
+    refusals::Refusals,
     volume_snapshot, webhooks,
 };
 
@@ -93,6 +97,20 @@ impl Service {
         let lifecycles =
             RunLoop::<DeploymentLifecycle>::new(client.clone(), all()).metrics(Arc::clone(&metrics)).watches(&watches);
         let seen_lifecycles = lifecycles.store();
+        let mut marked_deployments = RunLoop::<Deployment>::new(client.clone(), all())
+            .only(deployment_lifecycle::is_marked_deployment)
+            .metrics(Arc::clone(&metrics))
+            .watches(&watches);
+        let mut marked_sets = RunLoop::<ReplicaSetMetadata>::new(client.clone(), all())
+            .only(deployment_lifecycle::is_marked_replica_set)
+            .metrics(Arc::clone(&metrics))
+            .watches(&watches);
+        let orphans = Arc::new(deployment_lifecycle::Orphans {
+            client: client.clone(),
+            lease: lease.clone(),
+            lifecycles: seen_lifecycles.clone(),
+            listed: lifecycles.listed().boxed().shared(),
+        });
         let (seen_notifications, seen_pod_notifications) = (notifications.store(), pod_notifications.store());
         let (seen_hooks, seen_snapshots) = (hooks.store(), snapshots.store());
         let (volume_snapshots, of_volume_snapshots) =
@@ -135,6 +153,11 @@ impl Service {
             reporter: reporter.clone(),
             refusals: Refusals::default(),
             stages: Elapsed::new(Clock::of_the_machine()),
+            orphans: deployment_lifecycle::Wakes {
+                deployments: marked_deployments.channel(),
+                replica_sets: marked_sets.channel(),
+                marked: marked_sets.store(),
+            },
         };
         let of_notifications = notification::Controller {
             client: client.clone(),
@@ -168,6 +191,9 @@ impl Service {
         let lifecycles = lifecycles
             .on(deployment_lifecycle::triggers(&client, seen_lifecycles.clone(), &watches))
             .on(all_when_leadership_changes(&lease, seen_lifecycles));
+        let (seen_deployments, seen_sets) = (marked_deployments.store(), marked_sets.store());
+        let marked_deployments = marked_deployments.on(all_when_leadership_changes(&lease, seen_deployments));
+        let marked_sets = marked_sets.on(all_when_leadership_changes(&lease, seen_sets));
         let snapshots = snapshots
             .on(of_volume_snapshots)
             .on(application_snapshot::triggers(client, seen_snapshots.clone(), &watches))
@@ -186,6 +212,10 @@ impl Service {
         spawn(&mut loops, "the loop over ApplicationSnapshots", snapshots.run(Arc::new(of_snapshots), stop));
         let stop = stopped(&stop_loops);
         spawn(&mut loops, "the loop over DeploymentLifecycles", lifecycles.run(Arc::new(of_lifecycles), stop));
+        let (stop, of_deployments) = (stopped(&stop_loops), Arc::clone(&orphans));
+        spawn(&mut loops, "the loop over marked Deployments", marked_deployments.run(of_deployments, stop));
+        let stop = stopped(&stop_loops);
+        spawn(&mut loops, "the loop over marked ReplicaSets", marked_sets.run(orphans, stop));
         let stop = stopped(&stop_loops);
         spawn(&mut loops, "the loop over VolumeSnapshots", verdicts.run(Arc::new(of_verdicts), stop));
         let (stop_candidate, mut leading) = (watch::Sender::new(false), JoinSet::new());

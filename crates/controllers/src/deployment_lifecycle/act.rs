@@ -2,9 +2,9 @@
 
 use boathook_api::{
     DeploymentLifecycle,
-    words::{GATE, LIFECYCLE, LIFECYCLE_FINALIZER, LIFECYCLE_MANAGED},
+    words::{GATE, LIFECYCLE, LIFECYCLE_FINALIZER, LIFECYCLE_MANAGED, condition},
 };
-use boathook_decide::deployment_lifecycle::{Annotate, DeploymentCondition, Effect};
+use boathook_decide::deployment_lifecycle::{Annotate, DeploymentCondition, Effect, Release};
 use boathook_runtime::{Classified, ErrorClass};
 use k8s_openapi::{
     api::{
@@ -13,12 +13,12 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::Time,
 };
-use kube::{Api, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use snafu::ensure;
 
 use super::{Controller, Error, LeaseLostSnafu};
-use crate::writes;
+use crate::writes::{self, WriteError};
 
 /// How far it came.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,24 +51,20 @@ pub(super) async fn act(
                 match annotate {
                     Annotate::Keep => {}
                     Annotate::Write(value) => metadata["annotations"] = json!({LIFECYCLE: value}),
-                    Annotate::Remove => metadata["annotations"] = json!({LIFECYCLE: null}),
                 }
                 let patch = json!({"metadata": metadata});
                 writes::patch::<ReplicaSet>(client, &namespace, &name, "mark", patch).await?;
             }
-            Effect::AnnotateDeployment { managed, resource_version } => {
-                let value = managed.then_some(LIFECYCLE_MANAGED);
-                let metadata = json!({"resourceVersion": resource_version, "annotations": {LIFECYCLE: value}});
+            Effect::AnnotateDeployment { resource_version } => {
+                let metadata =
+                    json!({"resourceVersion": resource_version, "annotations": {LIFECYCLE: LIFECYCLE_MANAGED}});
                 let patch = json!({"metadata": metadata});
                 writes::patch::<Deployment>(client, &namespace, &deployment, "annotate", patch).await?;
             }
+            Effect::Release(one) => release(client, &namespace, &deployment, one).await?,
             Effect::SetCondition(condition) => {
                 let api: Api<Deployment> = Api::namespaced(client.clone(), &namespace);
                 writes::merge_status(&api, &deployment, conditions(&written(&condition))).await?;
-            }
-            Effect::RemoveCondition(kind) => {
-                let api: Api<Deployment> = Api::namespaced(client.clone(), &namespace);
-                writes::merge_status(&api, &deployment, conditions(&json!({"$patch": "delete", "type": kind}))).await?;
             }
             Effect::CreatePod(pod) => {
                 if create_pod(controller, &object, &pod).await? == Done::PodRefused {
@@ -86,6 +82,33 @@ pub(super) async fn act(
         }
     }
     Ok(Done::All)
+}
+
+/// Removes a mark from a Deployment or from one of its ReplicaSets.
+pub(super) async fn release(
+    client: &Client,
+    namespace: &str,
+    deployment: &str,
+    release: Release,
+) -> Result<(), WriteError> {
+    match release {
+        Release::Deployment { resource_version } => {
+            let metadata = json!({"resourceVersion": resource_version, "annotations": {LIFECYCLE: null}});
+            let patch = json!({"metadata": metadata});
+            writes::patch::<Deployment>(client, namespace, deployment, "release", patch).await
+        }
+        Release::ReplicaSet { name, uid, resource_version } => {
+            let metadata = json!({"uid": uid, "resourceVersion": resource_version,
+                "annotations": {LIFECYCLE: null}, "labels": {GATE: null}});
+            let patch = json!({"metadata": metadata});
+            writes::patch::<ReplicaSet>(client, namespace, &name, "release", patch).await
+        }
+        Release::Condition => {
+            let api: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+            let removed = json!({"$patch": "delete", "type": condition::LIFECYCLE});
+            writes::merge_status(&api, deployment, conditions(&removed)).await
+        }
+    }
 }
 
 async fn create_pod(controller: &Controller, object: &DeploymentLifecycle, pod: &Pod) -> Result<Done, Error> {

@@ -4,6 +4,7 @@ mod act;
 mod hook_log;
 mod hook_pods;
 mod observe;
+mod orphans;
 pub(crate) mod seen;
 mod triggers;
 
@@ -19,6 +20,7 @@ use jiff::Timestamp;
 use kube::{Client, runtime::reflector::ObjectRef};
 use snafu::Snafu;
 
+pub use orphans::{Orphans, ReplicaSetMetadata, Wakes, is_marked_deployment, is_marked_replica_set};
 pub use seen::{REVISION, deployment as seen_deployment};
 pub use triggers::triggers;
 
@@ -33,6 +35,8 @@ pub struct Controller {
     pub refusals: Refusals,
     /// Since when stages run.
     pub stages: Elapsed<DeploymentLifecycle>,
+    /// Woken when a lifecycle is gone.
+    pub orphans: Wakes,
 }
 
 #[derive(Debug, Snafu)]
@@ -79,6 +83,7 @@ impl Reconcile<DeploymentLifecycle> for Controller {
 
     fn gone(&self, object: &ObjectRef<DeploymentLifecycle>) {
         self.stages.forget(object);
+        self.orphans.lifecycle_is_gone(object);
     }
 }
 

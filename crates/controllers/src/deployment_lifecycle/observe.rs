@@ -8,7 +8,9 @@ use boathook_api::{
 };
 use boathook_decide::{
     Leadership,
-    deployment_lifecycle::{End, HookPod, Observed, Starts, Strategy, is_ours, label_of, time_is_over},
+    deployment_lifecycle::{
+        Deployment, End, HookPod, LiveHook, Observed, ReplicaSet, Starts, Strategy, is_ours, label_of, time_is_over,
+    },
 };
 use boathook_runtime::{Classified, ErrorClass, in_time};
 use jiff::Timestamp;
@@ -17,7 +19,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::LabelSelector,
 };
 use kube::{
-    Api, Resource, ResourceExt,
+    Api, Client, Resource, ResourceExt,
     api::{DynamicObject, ListParams},
     core::{ParseExpressionError, Selector},
 };
@@ -92,8 +94,7 @@ pub(super) async fn observe<'a>(
         starts: Starts::new(),
     };
     let pods: Api<Pod> = Api::namespaced(client.clone(), &namespace);
-    let of_hooks = ListParams::default().labels(&format!("{HOOK_OF_LABEL}={}", label_of(&name)));
-    let of_hooks = all(&pods, of_hooks).await.context(ListSnafu { what: "hook pods", name: &name })?;
+    let of_hooks = all(&pods, labelled(&name)).await.context(ListSnafu { what: "hook pods", name: &name })?;
     // After its hooks: a version whose hook has passed is not let in when another one was wanted before that.
     let deployments: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &seen::deployments());
     let found = in_time(deployments.get_opt(&name)).await.context(DeploymentSnafu { name: &name })?;
@@ -109,16 +110,9 @@ pub(super) async fn observe<'a>(
         return Ok(observed);
     };
     let deployment = seen::deployment(&found).context(UnreadableSnafu { name: &name })?;
-    let selector = serde_json::from_value(found.data["spec"]["selector"].clone());
-    let selector: LabelSelector = selector.context(UnreadableSnafu { name: &name })?;
-    let selector: Result<Selector, ParseExpressionError> = selector.try_into();
-    // The API server lets none through that does not parse.
-    let Ok(selector) = selector else { return Ok(observed) };
-    let selected = ListParams::default().labels_from(&selector);
+    let Some(selected) = selected(&found)? else { return Ok(observed) };
     let sets = all(&sets, selected.clone()).await.context(ListSnafu { what: "ReplicaSets", name: &name })?;
-    let owned = |set: &&DynamicObject| {
-        set.owner_references().iter().any(|owner| owner.uid == deployment.uid && owner.controller == Some(true))
-    };
+    let owned = |set: &&DynamicObject| is_owned(set, &deployment);
     observed.replica_sets = sets.iter().filter(owned).map(seen::replica_set).collect();
     observed.starts = controller.starts(object, &deployment, now);
     let is_over = |record: &StageRecord| time_is_over(record, &deployment, &observed.starts, now);
@@ -132,6 +126,65 @@ pub(super) async fn observe<'a>(
     }
     observed.deployment = Some(deployment);
     Ok(observed)
+}
+
+/// A Deployment, and the ReplicaSets that it owns.
+pub(super) async fn versions(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<(Deployment, Vec<ReplicaSet>)>, ObserveError> {
+    let deployments: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &seen::deployments());
+    let found = in_time(deployments.get_opt(name)).await.context(DeploymentSnafu { name })?;
+    let Some(found) = found else { return Ok(None) };
+    let deployment = seen::deployment(&found).context(UnreadableSnafu { name })?;
+    let Some(selected) = selected(&found)? else { return Ok(None) };
+    let sets: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &seen::replica_sets());
+    let sets = all(&sets, selected).await.context(ListSnafu { what: "ReplicaSets", name })?;
+    let owned = sets.iter().filter(|set| is_owned(set, &deployment)).map(seen::replica_set).collect();
+    Ok(Some((deployment, owned)))
+}
+
+/// The pods of hooks of this Deployment that have not ended.
+pub(super) async fn live_hooks(
+    client: &Client,
+    namespace: &str,
+    deployment: &Deployment,
+    replica_sets: &[ReplicaSet],
+) -> Result<Vec<LiveHook>, ObserveError> {
+    let (pods, name) = (Api::<Pod>::namespaced(client.clone(), namespace), &deployment.name);
+    let labelled = all(&pods, labelled(name)).await.context(ListSnafu { what: "hook pods", name })?;
+    let owners: Vec<_> = replica_sets.iter().map(|set| &set.uid).chain([&deployment.uid]).cloned().collect();
+    let live = labelled.iter().filter(|pod| is_ours(pod, name, &owners) && hook_pods::is_live(pod));
+    let seen = |pod: &Pod| LiveHook {
+        name: pod.name_any(),
+        uid: pod.uid().unwrap_or_default(),
+        deleted: pod.metadata.deletion_timestamp.is_some(),
+    };
+    Ok(live.map(seen).collect())
+}
+
+fn labelled(deployment: &str) -> ListParams {
+    ListParams::default().labels(&format!("{HOOK_OF_LABEL}={}", label_of(deployment)))
+}
+
+/// Whether a DeploymentLifecycle of this name exists.
+pub(super) async fn lifecycle_exists(client: &Client, namespace: &str, name: &str) -> Result<bool, ObserveError> {
+    let api: Api<DeploymentLifecycle> = Api::namespaced(client.clone(), namespace);
+    let found = in_time(api.get_metadata_opt(name)).await.context(LifecycleSnafu { name })?;
+    Ok(found.is_some())
+}
+
+/// What a Deployment selects; nothing if its selector does not parse, which the API server does not let through.
+fn selected(deployment: &DynamicObject) -> Result<Option<ListParams>, ObserveError> {
+    let selector = serde_json::from_value(deployment.data["spec"]["selector"].clone());
+    let selector: LabelSelector = selector.context(UnreadableSnafu { name: deployment.name_any() })?;
+    let selector: Result<Selector, ParseExpressionError> = selector.try_into();
+    Ok(selector.ok().map(|selector| ListParams::default().labels_from(&selector)))
+}
+
+fn is_owned(set: &DynamicObject, deployment: &Deployment) -> bool {
+    set.owner_references().iter().any(|owner| owner.uid == deployment.uid && owner.controller == Some(true))
 }
 
 /// Left behind by a Deployment of this name that was deleted without what it owned.

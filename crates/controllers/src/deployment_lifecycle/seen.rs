@@ -68,6 +68,7 @@ pub(crate) fn replica_set(object: &DynamicObject) -> ReplicaSet {
     ReplicaSet {
         name: object.name_any(),
         uid: object.uid().unwrap_or_default(),
+        resource_version: object.resource_version().unwrap_or_default(),
         created: object.creation_timestamp().map(|Time(time)| time).unwrap_or_default(),
         template: digest(object),
         pod_template_hash: object.labels().get(POD_TEMPLATE_HASH).cloned().unwrap_or_default(),

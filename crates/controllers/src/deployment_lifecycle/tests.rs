@@ -23,12 +23,14 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::MicroTime,
 };
+use kube::runtime::reflector;
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     client::Body,
 };
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tower::service_fn;
 
 use super::*;
@@ -37,9 +39,9 @@ use crate::{
     webhooks::test_asks::webhooks_answered,
 };
 
-struct Held {
-    controller: Controller,
-    lifecycles: Api<DeploymentLifecycle>,
+pub(super) struct Held {
+    pub(super) controller: Controller,
+    pub(super) lifecycles: Api<DeploymentLifecycle>,
     pods: Api<Pod>,
     /// The seconds of the controller's own clock.
     seconds: Arc<AtomicU64>,
@@ -50,7 +52,7 @@ fn read<K: serde::de::DeserializeOwned>(object: Value) -> K {
 }
 
 /// Revision 2 of the Deployment `web` is held; pre has not begun. Whoever writes something of `refused` is refused.
-async fn held(refused: &'static str) -> Held {
+pub(super) async fn held(refused: &'static str) -> Held {
     held_in(world(refused).await).await
 }
 
@@ -82,10 +84,26 @@ async fn held_in(World { client, lease, reporter }: World) -> Held {
     let (clock, seconds) = clock();
     let stages = Elapsed::new(clock);
     Held {
-        controller: Controller { client, lease, reporter, refusals: Refusals::default(), stages },
+        controller: Controller {
+            client,
+            lease,
+            reporter,
+            refusals: Refusals::default(),
+            stages,
+            orphans: unread_wakes(),
+        },
         lifecycles,
         pods,
         seconds,
+    }
+}
+
+/// Nothing reads what these send.
+fn unread_wakes() -> Wakes {
+    Wakes {
+        deployments: mpsc::unbounded_channel().0,
+        replica_sets: mpsc::unbounded_channel().0,
+        marked: reflector::store().0,
     }
 }
 

@@ -58,7 +58,8 @@ fn of_pod(pod: &PartialObjectMeta<Pod>) -> Option<Concerned> {
     set.rsplit_once('-').map(|(deployment, _)| Concerned::Named(deployment.to_owned()))
 }
 
-fn controller_of(object: &impl ResourceExt, kind: &str) -> Option<String> {
+/// The name of the object of this kind that controls it.
+pub(super) fn controller_of(object: &impl ResourceExt, kind: &str) -> Option<String> {
     let owners = object.owner_references();
     let owner = owners.iter().find(|owner| owner.kind == kind && owner.controller == Some(true))?;
     Some(owner.name.clone())

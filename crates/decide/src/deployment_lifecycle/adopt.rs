@@ -45,7 +45,7 @@ impl Look<'_> {
         self.write_status();
         self.decision
             .effects
-            .push(Effect::AnnotateDeployment { managed: true, resource_version: deployment.resource_version.clone() });
+            .push(Effect::AnnotateDeployment { resource_version: deployment.resource_version.clone() });
         self.decision
     }
 

@@ -11,10 +11,12 @@ mod failing;
 pub mod gate;
 mod hook_pod;
 mod nudge;
+mod orphan;
 mod phases;
 mod quantity;
 pub mod record;
 mod refused_pod;
+mod release;
 mod remove;
 mod requests;
 mod saying;
@@ -34,6 +36,8 @@ use kube::ResourceExt;
 
 use crate::{Leadership, Report, succeeded};
 pub use hook_pod::{DEFAULT_CONTAINER, Making, build as hook_pod, is_ours, label_of, stage_of};
+pub use orphan::{LiveHook, Orphan, Unclaimed, decide_orphan, waits_for_a_lifecycle};
+pub use release::Release;
 pub use stage::{Starts, running_since, time_is_over, time_of_a_stage};
 pub use surroundings::{Deployment, DeploymentCondition, End, HookPod, ReplicaSet, Strategy};
 
@@ -79,14 +83,13 @@ pub enum Effect {
         annotate: Annotate,
         mark: Option<Mark>,
     },
-    /// Writes the annotation of the Deployment, in the version that was looked at, or fails.
+    /// Annotates the Deployment as managed, in the version that was looked at, or fails.
     AnnotateDeployment {
-        managed: bool,
         resource_version: String,
     },
+    Release(Release),
     /// Writes a condition of the Deployment; the others stay.
     SetCondition(DeploymentCondition),
-    RemoveCondition(&'static str),
     /// That it cannot be made is observed by the next look.
     CreatePod(Box<Pod>),
     DeletePod {
@@ -109,7 +112,6 @@ pub enum Annotate {
     Keep,
     /// As the Deployment has it, or will have.
     Write(String),
-    Remove,
 }
 
 pub type Decision = crate::Decision<Effect>;

@@ -4,10 +4,10 @@
 //! The Deployment controller may be making a ReplicaSet just then, annotated as the Deployment was. So the lifecycle
 //! stays until that controller has seen the Deployment as it is, and no ReplicaSet of it is held.
 
-use boathook_api::words::{condition, reason};
+use boathook_api::words::reason;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Annotate, Decision, Deployment, Effect, Look, Observed, has_finalizer};
+use super::{Decision, Deployment, Effect, Look, Observed, has_finalizer, release::release};
 
 /// When what a Deployment left behind is looked at again: by its owner it is not known any more.
 const NOBODY_TELLS: SignedDuration = SignedDuration::from_secs(1);
@@ -50,18 +50,7 @@ fn has_let_go(observed: &Observed<'_>, effects: &mut Vec<Effect>) -> bool {
         return false;
     }
     let before = effects.len();
-    if let Some(deployment) = deployment.filter(|deployment| deployment.lifecycle.is_some()) {
-        let resource_version = deployment.resource_version.clone();
-        effects.push(Effect::AnnotateDeployment { managed: false, resource_version });
-    }
-    for set in observed.replica_sets.iter().filter(|set| set.managed || set.gate.is_some()) {
-        let (name, uid) = (set.name.clone(), set.uid.clone());
-        effects.push(Effect::MarkReplicaSet { name, uid, annotate: Annotate::Remove, mark: None });
-    }
-    if deployment.is_some_and(|deployment| deployment.ours.is_some()) {
-        // Also wakes the Deployment controller, which may have given up.
-        effects.push(Effect::RemoveCondition(condition::LIFECYCLE));
-    }
+    effects.extend(release(deployment, &observed.replica_sets).map(Effect::Release));
     let seen = |deployment: &Deployment| deployment.deleted || deployment.observed_generation >= deployment.generation;
     effects.len() == before && deployment.is_none_or(seen)
 }

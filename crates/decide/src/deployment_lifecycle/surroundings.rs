@@ -55,6 +55,7 @@ pub struct DeploymentCondition {
 pub struct ReplicaSet {
     pub name: String,
     pub uid: String,
+    pub resource_version: String,
     pub created: Timestamp,
     /// The digest of its template.
     pub template: String,

@@ -4,6 +4,7 @@ mod adopting;
 mod failing;
 mod gate;
 mod hook_pod;
+mod orphan;
 mod refusing;
 mod removing;
 mod requests;
@@ -20,7 +21,9 @@ use boathook_api::{
 };
 use boathook_decide::{
     Leadership,
-    deployment_lifecycle::{Decision, Deployment, Effect, End, HookPod, Observed, ReplicaSet, Strategy, decide},
+    deployment_lifecycle::{
+        Decision, Deployment, Effect, End, HookPod, Observed, Release, ReplicaSet, Strategy, decide,
+    },
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{api::core::v1::PodTemplateSpec, apimachinery::pkg::apis::meta::v1::MicroTime};
@@ -85,6 +88,7 @@ fn set(template: &str, revision: i64, replicas: i32, gate: Option<&str>) -> Repl
     ReplicaSet {
         name: format!("web-{template}"),
         uid: format!("{template}-uid"),
+        resource_version: format!("{template}-7"),
         created: at(revision),
         template: template.to_owned(),
         pod_template_hash: format!("hash{template}"),
@@ -196,14 +200,18 @@ impl Look {
                 set.gate = mark.as_ref().map(ToString::to_string);
                 set.managed = true;
             }
-            Effect::AnnotateDeployment { managed, .. } => {
-                self.deployment().lifecycle = managed.then(|| "managed".to_owned());
+            Effect::AnnotateDeployment { .. } => self.deployment().lifecycle = Some("managed".to_owned()),
+            Effect::Release(Release::Deployment { .. }) => self.deployment().lifecycle = None,
+            Effect::Release(Release::ReplicaSet { uid, .. }) => {
+                let set =
+                    self.sets.iter_mut().find(|set| set.uid == *uid).expect("only known ReplicaSets are released");
+                (set.managed, set.gate) = (false, None);
             }
+            Effect::Release(Release::Condition) => self.deployment().ours = None,
             Effect::SetCondition(condition) => match condition.kind {
                 "Progressing" => self.deployment().progressing = Some(condition.clone()),
                 _ => self.deployment().ours = Some(condition.clone()),
             },
-            Effect::RemoveCondition(_) => self.deployment().ours = None,
             Effect::CreatePod(pod) => {
                 let name = pod.metadata.name.clone().expect("hook pods are named");
                 self.hook_pods.push(HookPod {
@@ -295,15 +303,23 @@ fn words(decision: &Decision) -> Vec<String> {
             Effect::MarkReplicaSet { name, mark, .. } => {
                 format!("{name} {}", mark.as_ref().map_or("-".to_owned(), ToString::to_string))
             }
-            Effect::AnnotateDeployment { managed, .. } => format!("annotate {managed}"),
+            Effect::AnnotateDeployment { .. } => "annotate true".to_owned(),
+            Effect::Release(release) => released(release),
             Effect::SetCondition(condition) => format!("{}={}", condition.kind, condition.reason),
-            Effect::RemoveCondition(kind) => format!("{kind} -"),
             Effect::CreatePod(_) => "create pod".to_owned(),
             Effect::DeletePod { .. } => "delete pod".to_owned(),
             Effect::OwnPod { replica_set, .. } => format!("own by {}", replica_set.0),
         })
     };
     decision.effects.iter().filter_map(word).collect()
+}
+
+fn released(release: &Release) -> String {
+    match release {
+        Release::Deployment { .. } => "annotate false".to_owned(),
+        Release::ReplicaSet { name, .. } => format!("{name} -"),
+        Release::Condition => "BoathookLifecycle -".to_owned(),
+    }
 }
 
 /// The reasons of what is told.

@@ -6,7 +6,7 @@ use boathook_api::{
     DeploymentLifecycle,
     words::{LIFECYCLE_FINALIZER, LIFECYCLE_MANAGED},
 };
-use boathook_decide::deployment_lifecycle::{Annotate, DeploymentCondition, Effect};
+use boathook_decide::deployment_lifecycle::{Annotate, DeploymentCondition, Effect, Release};
 use jiff::Timestamp;
 
 use super::{World, api_server::Refused, look::Begun, time::whole_seconds};
@@ -28,14 +28,15 @@ pub(crate) struct Controller {
 /// What a look has decided on and is not done yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Doing {
-    pub(crate) object: DeploymentLifecycle,
+    /// Absent if marks without a lifecycle are removed.
+    pub(crate) object: Option<DeploymentLifecycle>,
     pub(crate) effects: VecDeque<Effect>,
 }
 
 /// A request that is on its way.
 #[derive(Clone, Debug)]
 pub(crate) struct Late {
-    object: DeploymentLifecycle,
+    object: Option<DeploymentLifecycle>,
     effect: Effect,
 }
 
@@ -106,7 +107,7 @@ impl World {
         }
     }
 
-    fn carry_out(&mut self, object: &mut DeploymentLifecycle, effect: Effect) -> Result<(), Refused> {
+    fn carry_out(&mut self, object: &mut Option<DeploymentLifecycle>, effect: Effect) -> Result<(), Refused> {
         let before = self.revision;
         self.note_effect(&effect);
         match effect {
@@ -115,7 +116,7 @@ impl World {
             })?,
             Effect::RemoveFinalizer => self.write_lifecycle(object, |live| live.metadata.finalizers = None)?,
             Effect::WriteStatus(status) => {
-                self.check_status(object, &status);
+                self.check_status(object.as_ref(), &status);
                 self.write_lifecycle(object, |live| live.status = Some(*status))?;
             }
             Effect::MarkReplicaSet { name: _, uid, annotate, mark } => {
@@ -125,21 +126,30 @@ impl World {
                 match annotate {
                     Annotate::Keep => {}
                     Annotate::Write(value) => self.sets[set].lifecycle = Some(value),
-                    Annotate::Remove => self.sets[set].lifecycle = None,
                 }
                 if self.sets[set] != was {
                     self.sets[set].version = self.changed();
                 }
             }
-            Effect::AnnotateDeployment { managed, resource_version } => {
-                if self.deployment.version.to_string() != resource_version {
+            Effect::AnnotateDeployment { resource_version } => {
+                self.annotate_deployment(&resource_version, Some(LIFECYCLE_MANAGED.to_owned()))?;
+            }
+            Effect::Release(Release::Deployment { resource_version }) => {
+                self.annotate_deployment(&resource_version, None)?;
+                self.held = false;
+            }
+            Effect::Release(Release::ReplicaSet { name: _, uid, resource_version }) => {
+                let Some(set) = self.sets.iter().position(|set| set.uid == uid) else { return Ok(()) };
+                if self.sets[set].version.to_string() != resource_version {
                     return Err(Refused);
                 }
-                self.deployment.lifecycle = managed.then(|| LIFECYCLE_MANAGED.to_owned());
-                self.deployment.generation += 1;
-                self.generations += 1;
-                self.held &= managed;
-                self.deployment.version = self.changed();
+                (self.sets[set].lifecycle, self.sets[set].gate) = (None, None);
+                self.sets[set].version = self.changed();
+            }
+            Effect::Release(Release::Condition) => {
+                if self.deployment.status.ours.take().is_some() {
+                    self.deployment.version = self.changed();
+                }
             }
             Effect::SetCondition(condition) => {
                 let (last_update, last_transition) =
@@ -148,11 +158,6 @@ impl World {
                 let place = self.deployment.status.condition(written.kind);
                 if place.as_ref() != Some(&written) {
                     *place = Some(written);
-                    self.deployment.version = self.changed();
-                }
-            }
-            Effect::RemoveCondition(kind) => {
-                if self.deployment.status.condition(kind).take().is_some() {
                     self.deployment.version = self.changed();
                 }
             }
@@ -176,13 +181,25 @@ impl World {
         Ok(())
     }
 
+    /// Of the version that was read, or it fails.
+    fn annotate_deployment(&mut self, resource_version: &str, value: Option<String>) -> Result<(), Refused> {
+        if self.deployment.version.to_string() != resource_version {
+            return Err(Refused);
+        }
+        self.deployment.lifecycle = value;
+        self.deployment.generation += 1;
+        self.generations += 1;
+        self.deployment.version = self.changed();
+        Ok(())
+    }
+
     /// Of the version that was looked at, or it fails.
     fn write_lifecycle(
         &mut self,
-        object: &mut DeploymentLifecycle,
+        object: &mut Option<DeploymentLifecycle>,
         change: impl FnOnce(&mut DeploymentLifecycle),
     ) -> Result<(), Refused> {
-        let Some(live) = self.lifecycle.as_ref() else { return Err(Refused) };
+        let (Some(live), Some(object)) = (&self.lifecycle, object) else { return Err(Refused) };
         if live.metadata.resource_version != object.metadata.resource_version {
             return Err(Refused);
         }

@@ -1,7 +1,7 @@
 //! The API server: versions, conflicts, admission by the gate; and whoever watches is told of what changed.
 
 use boathook_decide::deployment_lifecycle::{
-    gate::{Request, Update, Verdict, drain_is_valid, judge},
+    gate::{DrainFor, Request, Update, Verdict, drain_is_valid, judge},
     record::lets_drain,
 };
 
@@ -50,7 +50,7 @@ impl World {
             revision: next.revision.map(|revision| revision.to_string()),
             mark: old.gate.as_ref().and_then(|gate| gate.parse().ok()),
         });
-        next.replicas = self.admit(&request, &next, old.replicas)?;
+        self.admit(&request, &mut next, old.replicas)?;
         if next == old {
             return Ok(old);
         }
@@ -64,7 +64,7 @@ impl World {
         if self.set_of(new.template).is_some() {
             return Err(Refused);
         }
-        new.replicas = self.admit(&Request::Create { replicas: new.replicas }, &new, 0)?;
+        self.admit(&Request::Create { replicas: new.replicas }, &mut new, 0)?;
         assert!(new.replicas == 0 || !self.is_held(), "a ReplicaSet is made with pods before its rollout has begun");
         new.version = self.changed();
         new.uid = format!("set-{}", new.version);
@@ -72,34 +72,42 @@ impl World {
         Ok(new)
     }
 
-    /// The replicas as they are written.
-    pub(crate) fn admit(&self, request: &Request, set: &Set, old: i32) -> Result<i32, Refused> {
+    /// Makes a ReplicaSet what the gate lets through of it.
+    pub(crate) fn admit(&self, request: &Request, next: &mut Set, old: i32) -> Result<(), Refused> {
         let verdict = judge(request);
-        if set.lifecycle.is_none() || verdict == Verdict::Pass {
+        if next.lifecycle.is_none() || verdict == Verdict::Pass {
             // Decided in the API server itself.
-            return Ok(set.replicas);
+            return Ok(());
         }
         if !self.webhook {
             return Err(Refused);
         }
-        match verdict {
-            Verdict::Pass => Ok(set.replicas),
-            Verdict::Replicas(replicas) => Ok(replicas),
-            Verdict::PassIf(target) => {
-                let text = |set: &Set| set.revision.map_or(String::new(), |revision| revision.to_string());
-                let facts: Vec<_> = self.sets.iter().map(|set| (set.hash(), text(set), digest(set.template))).collect();
-                let facts = facts.iter().map(|(hash, revision, digest)| (&**hash, &**revision, &**digest));
-                let valid = drain_is_valid(&target, &digest(self.deployment.template), facts);
-                let status = self.lifecycle.as_ref().and_then(|lifecycle| lifecycle.status.as_ref());
-                let rollout = status.and_then(|status| status.rollout.as_ref());
-                let recorded = rollout.is_some_and(|rollout| lets_drain(rollout, &digest(self.deployment.template)));
-                let let_go = self.deployment.lifecycle.is_none();
-                Ok(if valid && (recorded || let_go) { set.replicas } else { old })
-            }
+        let held_at = match verdict {
+            Verdict::Pass => return Ok(()),
+            Verdict::Replicas(replicas) => replicas,
+            Verdict::PassIf(target) if self.may_drain(&target) => return Ok(()),
+            Verdict::PassIf(_) => old,
+        };
+        if self.deployment.lifecycle.is_none() {
+            // It is left of a Deployment that was released.
+            next.lifecycle = None;
+        } else {
+            next.replicas = held_at;
         }
+        Ok(())
     }
 
-    /// By a person: whoever drops the annotation gets it back.
+    fn may_drain(&self, target: &DrainFor) -> bool {
+        let text = |set: &Set| set.revision.map_or(String::new(), |revision| revision.to_string());
+        let facts: Vec<_> = self.sets.iter().map(|set| (set.hash(), text(set), digest(set.template))).collect();
+        let facts = facts.iter().map(|(hash, revision, digest)| (&**hash, &**revision, &**digest));
+        let status = self.lifecycle.as_ref().and_then(|lifecycle| lifecycle.status.as_ref());
+        let rollout = status.and_then(|status| status.rollout.as_ref());
+        rollout.is_some_and(|rollout| lets_drain(rollout, &digest(self.deployment.template)))
+            && drain_is_valid(target, &digest(self.deployment.template), facts)
+    }
+
+    /// By a person. The gate puts back the annotation that the write drops, while a lifecycle exists.
     pub(crate) fn update_deployment(&mut self, change: impl FnOnce(&mut Deployment)) -> Result<(), Refused> {
         let mut next = self.deployment.clone();
         change(&mut next);
@@ -107,7 +115,9 @@ impl World {
             if !self.webhook {
                 return Err(Refused);
             }
-            next.lifecycle.clone_from(&self.deployment.lifecycle);
+            if self.lifecycle.is_some() {
+                next.lifecycle.clone_from(&self.deployment.lifecycle);
+            }
         }
         if next.template != self.deployment.template {
             self.templates += 1;

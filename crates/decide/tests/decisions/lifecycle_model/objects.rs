@@ -162,6 +162,7 @@ impl Set {
         decide::ReplicaSet {
             name: self.name(),
             uid: self.uid.clone(),
+            resource_version: self.version.to_string(),
             created: self.created,
             template: digest(self.template),
             pod_template_hash: self.hash(),

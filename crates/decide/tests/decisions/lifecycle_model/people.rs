@@ -24,6 +24,8 @@ pub(crate) enum Person {
     Scale(i32),
     Pause(bool),
     DeletesLifecycle,
+    /// Deletes it, and removes its finalizer by hand. The record of its rollout is lost, so only stories do this.
+    ForcesLifecycleAway,
     CreatesLifecycle,
     Asks(Stage, Requested),
     /// `kubectl scale rs`, of the newest or an older one.
@@ -45,6 +47,11 @@ impl World {
                     object.metadata.deletion_timestamp = Some(Time(self.now));
                     self.store_lifecycle(object);
                 }
+            }
+            Person::ForcesLifecycleAway => {
+                // A Deployment that requires a lifecycle now waits for the next one.
+                (self.lifecycle, self.looked_after) = (None, false);
+                self.changed();
             }
             Person::CreatesLifecycle => self.create_lifecycle(),
             Person::Asks(stage, what) => self.ask(stage, what),
@@ -102,12 +109,14 @@ impl World {
             mark: set.gate.as_ref().and_then(|gate| gate.parse().ok()),
             is_target: digest(set.template) == digest(self.deployment.template),
         };
-        let asked = Set { replicas, ..set.clone() };
-        let Ok(admitted) = self.admit(&request, &asked, set.replicas) else { return };
-        if admitted != set.replicas {
+        let mut asked = Set { replicas, ..set.clone() };
+        if self.admit(&request, &mut asked, set.replicas).is_err() {
+            return;
+        }
+        if asked.replicas != set.replicas {
             let version = self.changed();
             let set = &mut self.sets[place];
-            (set.replicas, set.version) = (admitted, version);
+            (set.replicas, set.version) = (asked.replicas, version);
         }
         // If the Deployment is scaled to the same number before that is seen, Kubernetes itself makes nothing more of it.
         self.native_syncs(false);

@@ -106,8 +106,8 @@ impl World {
     }
 
     /// A status is about to be written, of the version that was looked at.
-    pub(crate) fn check_status(&self, object: &DeploymentLifecycle, next: &DeploymentLifecycleStatus) {
-        let Some(live) = &self.lifecycle else { return };
+    pub(crate) fn check_status(&self, object: Option<&DeploymentLifecycle>, next: &DeploymentLifecycleStatus) {
+        let (Some(live), Some(object)) = (&self.lifecycle, object) else { return };
         if live.metadata.resource_version != object.metadata.resource_version {
             return;
         }

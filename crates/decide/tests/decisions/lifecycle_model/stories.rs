@@ -118,3 +118,26 @@ fn rollouts_that_begin_at_once_are_two() {
     let steps = [never, Step::Pass(1), Step::Person(Person::Template('b'))];
     play(Plan { pre: None, ..plan(Strategy::RollingUpdate) }, steps.into());
 }
+
+/// A write of the adoption arrived when the lifecycle was gone, and the Deployment stayed held for good.
+#[test]
+fn adoption_that_arrives_after_its_lifecycle_is_gone_holds_nothing() {
+    let act = Step::Act(Who::First, Fate::Answered);
+    let late = Step::Act(Who::First, Fate::Late);
+    // The mark of the ReplicaSet is late; then the annotation of the Deployment.
+    for answered in [1, 3] {
+        let mut steps = vec![Step::Look(Who::First)];
+        steps.extend([act].repeat(answered));
+        steps.extend([late, Step::Person(Person::DeletesLifecycle), Step::Pass(1)]);
+        play(plan(Strategy::RollingUpdate), steps);
+    }
+}
+
+/// The same for marks whose lifecycle lost its finalizer.
+#[test]
+fn lifecycle_without_its_finalizer_holds_nothing() {
+    for strategy in [Strategy::RollingUpdate, Strategy::Recreate] {
+        let steps = [Step::Pass(1), Step::Person(Person::ForcesLifecycleAway), Step::Person(Person::Template('b'))];
+        play(plan(strategy), steps.into());
+    }
+}
