@@ -99,6 +99,13 @@ impl World {
     /// Through the subresource, which nobody guards while the gate is away: then nobody does it here. Nor where there is no
     /// gate: Kubernetes itself may make nothing more of a Recreate then.
     fn scale_set(&mut self, place: usize, replicas: i32) {
+        // Kubernetes never finishes scaling a Deployment whose ReplicaSet already has the wanted size by another hand, and
+        // then rolls nothing out: so the Deployment controller scales first.
+        self.native_syncs(false);
+        let wanted = self.deployment.replicas;
+        if self.sets.iter().any(|set| set.replicas > 0 && set.desired != Some(wanted)) {
+            return;
+        }
         let guarded = |set: &Set| self.webhook && set.lifecycle.is_some();
         let Some(set) = self.sets.get(place).cloned().filter(guarded) else { return };
         let request = Request::Scale {
