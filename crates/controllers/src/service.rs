@@ -110,6 +110,7 @@ impl Service {
             lease: lease.clone(),
             lifecycles: seen_lifecycles.clone(),
             listed: lifecycles.listed().boxed().shared(),
+            least_age: deployment_lifecycle::RESTORE_TIME,
         });
         let (seen_notifications, seen_pod_notifications) = (notifications.store(), pod_notifications.store());
         let (seen_hooks, seen_snapshots) = (hooks.store(), snapshots.store());

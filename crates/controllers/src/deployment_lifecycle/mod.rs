@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use kube::{Client, runtime::reflector::ObjectRef};
 use snafu::Snafu;
 
-pub use orphans::{Orphans, ReplicaSetMetadata, Wakes, is_marked_deployment, is_marked_replica_set};
+pub use orphans::{Orphans, RESTORE_TIME, ReplicaSetMetadata, Wakes, is_marked_deployment, is_marked_replica_set};
 pub use seen::{REVISION, deployment as seen_deployment};
 pub use triggers::triggers;
 

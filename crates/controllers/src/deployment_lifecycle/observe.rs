@@ -128,12 +128,14 @@ pub(super) async fn observe<'a>(
     Ok(observed)
 }
 
-/// A Deployment, and the ReplicaSets that it owns.
-pub(super) async fn versions(
-    client: &Client,
-    namespace: &str,
-    name: &str,
-) -> Result<Option<(Deployment, Vec<ReplicaSet>)>, ObserveError> {
+/// A Deployment, the ReplicaSets that it owns, and when it was created.
+pub(super) struct Versions {
+    pub(super) deployment: Deployment,
+    pub(super) replica_sets: Vec<ReplicaSet>,
+    pub(super) created: Option<Timestamp>,
+}
+
+pub(super) async fn versions(client: &Client, namespace: &str, name: &str) -> Result<Option<Versions>, ObserveError> {
     let deployments: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &seen::deployments());
     let found = in_time(deployments.get_opt(name)).await.context(DeploymentSnafu { name })?;
     let Some(found) = found else { return Ok(None) };
@@ -141,8 +143,9 @@ pub(super) async fn versions(
     let Some(selected) = selected(&found)? else { return Ok(None) };
     let sets: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &seen::replica_sets());
     let sets = all(&sets, selected).await.context(ListSnafu { what: "ReplicaSets", name })?;
-    let owned = sets.iter().filter(|set| is_owned(set, &deployment)).map(seen::replica_set).collect();
-    Ok(Some((deployment, owned)))
+    let replica_sets = sets.iter().filter(|set| is_owned(set, &deployment)).map(seen::replica_set).collect();
+    let created = found.metadata.creation_timestamp.map(|created| created.0);
+    Ok(Some(Versions { deployment, replica_sets, created }))
 }
 
 /// The pods of hooks of this Deployment that have not ended.

@@ -17,6 +17,7 @@ use futures::{
     FutureExt,
     future::{BoxFuture, Shared},
 };
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet},
     core::v1::Pod,
@@ -29,13 +30,20 @@ use kube::{
 use snafu::ensure;
 use tokio::sync::mpsc;
 
-use super::{Error, LeaseLostSnafu, act, observe, triggers::controller_of};
+use super::{
+    Error, LeaseLostSnafu, act,
+    observe::{self, Versions},
+    triggers::controller_of,
+};
 use crate::writes;
 
 pub type ReplicaSetMetadata = PartialObjectMeta<ReplicaSet>;
 
 /// The store of lifecycles is complete after this long, usually.
 const UNTIL_LISTED: Duration = Duration::from_secs(1);
+
+/// A restored backup has its Deployments earlier than its lifecycles: a Deployment that is younger than this is not released.
+pub const RESTORE_TIME: SignedDuration = SignedDuration::from_mins(10);
 
 /// No event of these loops tells that the pod of a hook has ended.
 const UNTIL_HOOKS_END: Duration = Duration::from_secs(2);
@@ -48,6 +56,8 @@ pub struct Orphans {
     pub lifecycles: Store<Lenient<DeploymentLifecycle>>,
     /// Completes when `lifecycles` has every object.
     pub listed: Shared<BoxFuture<'static, ()>>,
+    /// How old a Deployment must be.
+    pub least_age: SignedDuration,
 }
 
 /// Whether a Deployment carries a mark.
@@ -94,9 +104,12 @@ impl Orphans {
         if self.lifecycles.get(&ObjectRef::new(name).within(namespace)).is_some() {
             return Ok(None);
         }
-        let Some((deployment, replica_sets)) = observe::versions(&self.client, namespace, name).await? else {
-            return Ok(None);
-        };
+        let found = observe::versions(&self.client, namespace, name).await?;
+        let Some(Versions { deployment, replica_sets, created }) = found else { return Ok(None) };
+        let age = created.map_or(SignedDuration::MAX, |created| Timestamp::now().duration_since(created));
+        if age < self.least_age {
+            return Ok(Some((self.least_age - age).unsigned_abs()));
+        }
         let live_hooks = observe::live_hooks(&self.client, namespace, &deployment, &replica_sets).await?;
         // Last, as `Unclaimed` says.
         let lifecycle_exists = observe::lifecycle_exists(&self.client, namespace, name).await?;
@@ -174,6 +187,7 @@ mod tests {
             lease: controller.lease.clone(),
             lifecycles: reflector::store().0,
             listed: future::ready(()).boxed().shared(),
+            least_age: SignedDuration::ZERO,
         };
         (held, orphans)
     }
@@ -228,6 +242,17 @@ mod tests {
         delete_lifecycle(&held).await;
         look_at_deployment(&orphans).await;
         assert_eq!(marks(&orphans.client).await, [None, None, None]);
+    }
+
+    /// As a backup is restored: the lifecycle comes after its Deployment.
+    #[tokio::test]
+    async fn young_deployment_waits_for_its_lifecycle() {
+        let (held, mut orphans) = marked().await;
+        delete_lifecycle(&held).await;
+        orphans.least_age = RESTORE_TIME;
+        let again = look_at_deployment(&orphans).await.expect("it looks again");
+        assert!(again > RESTORE_TIME.unsigned_abs() / 2 && again <= RESTORE_TIME.unsigned_abs(), "{again:?}");
+        assert_eq!(marks(&orphans.client).await, [managed(), managed(), None]);
     }
 
     #[tokio::test]
