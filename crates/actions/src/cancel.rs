@@ -40,6 +40,11 @@ impl Cancel {
         self.told(Word::Stop).await;
     }
 
+    /// Waits until nothing more is to begin, perhaps for ever.
+    pub async fn begins_no_more(&self) {
+        self.told(Word::BeginNoMore).await;
+    }
+
     /// Waits for this word or a stronger one, perhaps for ever.
     pub(crate) async fn told(&self, awaited: Word) {
         let mut told = self.0.subscribe();

@@ -92,9 +92,12 @@ impl Keeper {
     pub(crate) async fn undo(self: Arc<Self>, record: Record, unknown_pod: UnknownPod) {
         let subject = record.subject();
         self.runs.cancel(&record.uid);
+        if self.owes(&record) {
+            self.runs.undo_is_due(&subject);
+        }
         // Whether it ended or not: if it has not, another undo follows when it has.
         let _ = timeout(LET_END, self.handlers_end(&record.uid)).await;
-        while self.ledger.get(&record.uid).is_some_and(|kept| promise_of(&kept) == promise_of(&record)) {
+        while self.owes(&record) {
             let beside_handlers = self.runs.progress(&record.uid).0 == Progress::Running;
             self.runs.start_undo(&subject, work(&record));
             self.runs.settled(&record.uid, |_, undo| *undo != Progress::Running).await;
@@ -105,6 +108,10 @@ impl Keeper {
                 None => return,
             }
         }
+    }
+
+    fn owes(&self, record: &Record) -> bool {
+        self.ledger.get(&record.uid).is_some_and(|kept| promise_of(&kept) == promise_of(record))
     }
 
     /// Undoes what is owed by objects of this name but the one with this UID: they are gone.
@@ -190,7 +197,7 @@ mod tests {
     use boathook_runtime::execution::{Limits, Rooms};
     use http::Response;
     use jiff::Timestamp;
-    use kube::{Client, client::Body};
+    use kube::{Client, client::Body, runtime::reflector::ObjectRef};
     use tokio::sync::mpsc;
 
     use super::*;
@@ -201,6 +208,7 @@ mod tests {
     /// nothing stops them, until the test is over.
     struct Fixture {
         keeper: Arc<Keeper>,
+        rooms: Rooms,
         record: Record,
         looks: watch::Receiver<usize>,
         dir: std::path::PathBuf,
@@ -219,7 +227,7 @@ mod tests {
             let (looks, seen) = watch::channel(0);
             let ended = mpsc::unbounded_channel().0;
             let rooms = Rooms::new(Limits { per_node: 9, per_namespace: 9 }, ended.clone());
-            let runs = Runs::new(nowhere(stuck, looks, hang), Arc::default(), rooms, ended);
+            let runs = Runs::new(nowhere(stuck, looks, hang), Arc::default(), rooms.clone(), ended);
             let dir = std::env::temp_dir().join(format!("boathook-keeper-{name}-{}", std::process::id()));
             let _ = std::fs::remove_dir_all(&dir);
             let ledger = Arc::new(Ledger::open(&dir, "first").unwrap());
@@ -244,7 +252,7 @@ mod tests {
                 retiring: Mutex::default(),
                 broken: Default::default(),
             });
-            Self { keeper, record, looks: seen, dir, _let_go: let_go }
+            Self { keeper, rooms, record, looks: seen, dir, _let_go: let_go }
         }
 
         async fn looks(&mut self, times: usize) {
@@ -280,6 +288,20 @@ mod tests {
         let undoing = tokio::spawn(Arc::clone(&fixture.keeper).undo(fixture.record.clone(), UnknownPod::TryAgain));
         fixture.looks(2).await;
         undoing.abort();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn no_handler_starts_while_an_undo_waits_for_its_own_handler() {
+        let mut fixture = Fixture::new("waits", 1);
+        let handlers =
+            work(&fixture.record).into_iter().filter_map(|(container, work)| Some((container, work.action?)));
+        fixture.keeper.runs.start(&fixture.record.subject(), handlers.collect(), None);
+        fixture.looks(1).await;
+        let mut undoing =
+            std::pin::pin!(Arc::clone(&fixture.keeper).undo(fixture.record.clone(), UnknownPod::TryAgain));
+        assert!(futures::poll!(&mut undoing).is_pending());
+        let other = ObjectRef::new("other").within("default");
+        assert!(fixture.rooms.take("node", &other).is_none());
     }
 
     #[tokio::test]

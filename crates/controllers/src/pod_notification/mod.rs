@@ -108,7 +108,7 @@ impl Controller {
         let Surroundings { client, identity, lease, reporter, metrics, look_again, parents, hooks, clock } =
             surroundings;
         let place = Place::Api(ApiServer::new(client.clone()));
-        let rooms = Rooms::new(options.limits, look_again.clone());
+        let rooms = Rooms::of_leader(options.limits, look_again.clone(), lease.clone());
         let runs = Runs::new(place, metrics, rooms.clone(), look_again.clone());
         let (latest, agent_waits, deadlines) =
             (Latest::default(), AgentWaits::new(clock.clone()), Deadlines::new(clock));

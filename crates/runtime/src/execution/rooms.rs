@@ -1,5 +1,5 @@
 //! How many PodNotifications may run their handlers at once, on one node and in one namespace. Undos need no room, and
-//! while one begins there is no room for further handlers on its node.
+//! while one begins there is no room for further handlers on its node; a handler that has room already waits with its start.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -9,7 +9,9 @@ use std::{
 
 use boathook_api::PodNotification;
 use kube::runtime::reflector::ObjectRef;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+
+use crate::Lease;
 
 /// The most at once.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +31,10 @@ struct Inner {
     limits: Limits,
     state: Mutex<State>,
     look_again: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
+    /// Wakes the handlers that wait with their start.
+    undo_ended: watch::Sender<()>,
+    /// Handlers start only while this process holds the lease. Absent: it needs none.
+    lease: Option<Lease>,
 }
 
 #[derive(Default)]
@@ -87,6 +93,16 @@ impl Taken {
     }
 }
 
+impl Inner {
+    fn new(
+        limits: Limits,
+        look_again: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
+        lease: Option<Lease>,
+    ) -> Self {
+        Self { limits, state: Mutex::default(), look_again, undo_ended: watch::Sender::new(()), lease }
+    }
+}
+
 impl State {
     /// Whether an undo begins on this node, or on an unknown one.
     fn is_held(&self, node: &str) -> bool {
@@ -97,7 +113,16 @@ impl State {
 impl Rooms {
     /// Objects that found no room are sent to `look_again` when it is there.
     pub fn new(limits: Limits, look_again: mpsc::UnboundedSender<ObjectRef<PodNotification>>) -> Self {
-        Self(Arc::new(Inner { limits, state: Mutex::default(), look_again }))
+        Self(Arc::new(Inner::new(limits, look_again, None)))
+    }
+
+    /// The same for a process whose handlers start only while it leads.
+    pub fn of_leader(
+        limits: Limits,
+        look_again: mpsc::UnboundedSender<ObjectRef<PodNotification>>,
+        lease: Lease,
+    ) -> Self {
+        Self(Arc::new(Inner::new(limits, look_again, Some(lease))))
     }
 
     /// From now on there is no room: this process is about to end.
@@ -136,6 +161,15 @@ impl Rooms {
         self.hold(node, uid, LONGEST_HOLD);
     }
 
+    /// Waits until no undo begins on this node. Whether the handler may start then: not if the lease was lost meanwhile.
+    pub(super) async fn may_start(&self, node: &str) -> bool {
+        let mut ended = self.0.undo_ended.subscribe();
+        while self.lock().is_held(node) {
+            ended.changed().await.expect("the sender lives in self");
+        }
+        self.0.lease.as_ref().is_none_or(Lease::leads)
+    }
+
     fn hold(&self, node: &str, uid: &str, longest: Duration) {
         self.lock().undos.entry(node.to_owned()).or_default().insert(uid.to_owned());
         let (rooms, uid) = (self.clone(), uid.to_owned());
@@ -153,6 +187,7 @@ impl Rooms {
             !undos.is_empty()
         });
         if has_begun {
+            self.0.undo_ended.send_replace(());
             self.tell(&mut state);
         }
     }

@@ -147,7 +147,12 @@ impl Runs {
         if first {
             let part = |(container, work): (String, Work)| {
                 let (place, target, cancel) = (self.0.place.clone(), subject.target(container.clone()), cancel.clone());
-                (container, run_handler(place, target, work, cancel).boxed())
+                let (rooms, node) = (self.0.rooms.clone(), subject.node.clone());
+                let part = async move {
+                    yield_to_undos(&rooms, &node, &cancel).await;
+                    run_handler(place, target, work, cancel).await
+                };
+                (container, part.boxed())
             };
             self.spawn(subject, Purpose::Handler, work.into_iter().map(part).collect(), room);
         }
@@ -169,6 +174,11 @@ impl Runs {
     pub fn cancel_all(&self) {
         let all: Vec<_> = self.change(|table| table.values().filter_map(|entry| entry.cancel.clone()).collect());
         all.iter().for_each(Cancel::cancel);
+    }
+
+    /// An undo of this object is due and follows soon: handlers that have not started yield to it from now on.
+    pub fn undo_is_due(&self, subject: &Subject) {
+        self.0.rooms.undo_begins(&subject.node, &subject.uid);
     }
 
     /// Runs the undos in every container at once, unless they run already. Sessions that are held are released first.
@@ -316,6 +326,18 @@ impl Runs {
         if purpose == Purpose::Undo {
             self.0.rooms.undo_ended(uid);
         }
+    }
+}
+
+/// Waits with the start of a handler while an undo begins on its node. The wait ends when the handler is cancelled, so the
+/// undo of its own object never waits for it. A handler that may not start any more is cancelled.
+async fn yield_to_undos(rooms: &Rooms, node: &str, cancel: &Cancel) {
+    tokio::select! {
+        biased;
+        () = cancel.begins_no_more() => {}
+        may_start = rooms.may_start(node) => if !may_start {
+            cancel.begin_no_more();
+        },
     }
 }
 

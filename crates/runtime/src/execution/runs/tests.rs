@@ -14,6 +14,7 @@ const DEADLINE: Duration = Duration::from_secs(600);
 /// Runs through an API server without pods, which answers when told to and counts what it is asked.
 struct Stage {
     runs: Runs,
+    rooms: Rooms,
     ended: mpsc::UnboundedReceiver<ObjectRef<PodNotification>>,
     asked: watch::Receiver<usize>,
     answers: Arc<Semaphore>,
@@ -21,6 +22,10 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
+        Self::with_rooms(Rooms::new)
+    }
+
+    fn with_rooms(rooms: impl FnOnce(Limits, mpsc::UnboundedSender<ObjectRef<PodNotification>>) -> Rooms) -> Self {
         let (count, asked) = watch::channel(0);
         let answers = Arc::new(Semaphore::new(0));
         let gate = Arc::clone(&answers);
@@ -35,8 +40,8 @@ impl Stage {
         });
         let (tell, ended) = mpsc::unbounded_channel();
         let place = Place::Api(ApiServer::new(Client::new(service, "default")));
-        let rooms = Rooms::new(Limits { per_node: 9, per_namespace: 9 }, tell.clone());
-        Self { runs: Runs::new(place, Arc::default(), rooms, tell), ended, asked, answers }
+        let rooms = rooms(Limits { per_node: 9, per_namespace: 9 }, tell.clone());
+        Self { runs: Runs::new(place, Arc::default(), rooms.clone(), tell), rooms, ended, asked, answers }
     }
 
     async fn ends(&mut self) {
@@ -51,6 +56,22 @@ impl Stage {
             tokio::task::yield_now().await;
         }
         *self.asked.borrow()
+    }
+
+    /// Gives all that was started time to ask: nothing asks the API server.
+    async fn nothing_is_asked(&self) {
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(*self.asked.borrow(), 0);
+    }
+
+    /// Waits for the end of the handler of [`subject`].
+    async fn handler_ended(&mut self) -> Ended {
+        timeout(DEADLINE, self.ended.recv()).await.unwrap().unwrap();
+        let (run, _) = self.runs.progress("u");
+        let Progress::Ended { results, .. } = run else { panic!("{run:?}") };
+        results.into_iter().next().unwrap().1
     }
 
     fn under_way(&self) -> usize {
@@ -103,4 +124,50 @@ async fn handler_is_under_way_until_its_end_is_written_down() {
     assert_eq!(stage.under_way(), 1, "a stop waits for the write");
     stage.runs.forget_run("u");
     assert_eq!(stage.under_way(), 0);
+}
+
+#[tokio::test]
+async fn handler_with_room_yields_to_an_undo_until_it_ends() {
+    let mut stage = Stage::new();
+    let room = stage.rooms.take("node", &subject().reference());
+    assert!(room.is_some());
+    for undo in ["one", "two"] {
+        stage.rooms.undo_begins("node", undo);
+    }
+    stage.runs.start(&subject(), handler(), room);
+    stage.nothing_is_asked().await;
+    stage.rooms.undo_ended("one");
+    stage.nothing_is_asked().await;
+    stage.rooms.undo_ended("two");
+    assert_eq!(stage.asked().await, 1);
+}
+
+#[tokio::test]
+async fn undo_does_not_wait_for_the_handler_that_yields_to_it() {
+    let mut stage = Stage::new();
+    stage.runs.undo_is_due(&subject());
+    stage.runs.start(&subject(), handler(), None);
+    stage.nothing_is_asked().await;
+    stage.runs.begin_no_more("u");
+    let begun = std::time::Instant::now();
+    let ended = stage.handler_ended().await;
+    assert_eq!(ended.outcome.failure().unwrap().kind, ErrorType::Revoked);
+    assert_eq!(ended.container_id, None, "nothing was run");
+    assert!(begun.elapsed() < Duration::from_secs(4), "it waited until the longest hold ended");
+    stage.nothing_is_asked().await;
+    stage.runs.start_undo(&subject(), thaw());
+    assert_eq!(stage.asked().await, 1);
+}
+
+#[tokio::test]
+async fn handler_that_yielded_does_not_start_without_the_lease() {
+    let client =
+        Client::new(tower::service_fn(async |_: Request<Body>| Ok::<_, http::Error>(Response::new(Body::empty()))), "");
+    let (_candidate, lease) =
+        crate::lease::candidate(client, crate::lease::Options::new("default", "me"), crate::Clock::of_the_machine());
+    let mut stage = Stage::with_rooms(|limits, tell| Rooms::of_leader(limits, tell, lease));
+    stage.runs.start(&subject(), handler(), None);
+    let ended = stage.handler_ended().await;
+    assert_eq!((ended.outcome.failure().unwrap().kind, ended.container_id), (ErrorType::Revoked, None));
+    stage.nothing_is_asked().await;
 }
