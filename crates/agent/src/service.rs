@@ -31,7 +31,7 @@ use crate::{
     declared::{DigestError, Digests},
     keeper::Keeper,
     ledger::{Ledger, LedgerError},
-    readiness::{self, Checked},
+    readiness::Checked,
     reconcile::Desk,
 };
 
@@ -77,7 +77,7 @@ pub struct Agent {
     desk: Arc<Desk>,
     metrics: Arc<Metrics>,
     watches: Watches,
-    pub(crate) checked: Checked,
+    checked: Checked,
     pub(crate) run_loop: JoinSet<&'static str>,
     /// The parts that never end by themselves.
     tasks: JoinSet<&'static str>,
@@ -144,8 +144,8 @@ impl Agent {
             tidying.tidy(&store);
             std::future::pending().await
         });
-        let checked = readiness::unchecked();
-        let checking = readiness::keep_checking(desk.client.clone(), desk.runtime.clone(), checked.clone());
+        let checked = Checked::nothing();
+        let checking = checked.clone().keep_checking(desk.client.clone(), desk.runtime.clone());
         tasks.spawn(async move {
             checking.await;
             "the check of readiness"
@@ -177,7 +177,7 @@ impl Agent {
     /// Whether it can serve its node; else what is missing.
     pub fn is_ready(&self) -> impl Fn() -> Result<(), String> + Send + Sync + 'static {
         let (checked, watches) = (self.checked.clone(), self.watches.clone());
-        move || readiness::is_ready(&checked, &watches)
+        move || checked.is_ready(&watches)
     }
 
     /// Waits until a part has ended by itself, which none should, and says which.

@@ -59,6 +59,40 @@ impl Node {
     }
 }
 
+/// A second runtime of the same node, in an executor of its own.
+pub(crate) struct SecondRuntime {
+    pub(crate) socket: PathBuf,
+    executor: tokio::runtime::Runtime,
+}
+
+impl Node {
+    pub(crate) fn second_runtime(&self) -> SecondRuntime {
+        let executor = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let socket = self.dir.join("second.sock");
+        let listening = socket.clone();
+        executor.spawn(async move { serve(listen(&listening).unwrap(), OnePod).await });
+        SecondRuntime { socket, executor }
+    }
+}
+
+impl SecondRuntime {
+    /// Its connections are closed, and nothing listens at its socket.
+    pub(crate) fn die(self) {
+        self.executor.shutdown_background();
+    }
+
+    /// Its connections stay open, and nothing answers any more.
+    pub(crate) fn hang(self) {
+        let (hangs, is_stuck) = std::sync::mpsc::channel();
+        self.executor.spawn(async move {
+            hangs.send(()).unwrap();
+            std::thread::park();
+        });
+        is_stuck.recv().unwrap();
+        std::mem::forget(self.executor);
+    }
+}
+
 impl Drop for Node {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.dir);

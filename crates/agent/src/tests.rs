@@ -1,6 +1,10 @@
 //! The agent with a node and an API server in this process: what it runs, and what it owes meanwhile.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use boathook_actions::{Place, place::cri::Runtime};
 use boathook_api::{
@@ -31,7 +35,7 @@ use crate::{
     declared::Digests,
     keeper::Keeper,
     ledger::{Ledger, Record},
-    readiness::check,
+    readiness::check_rights,
     reconcile::{Desk, Error},
     test_node::{Node, POD, client, client_without_rights, files, unreachable},
 };
@@ -349,14 +353,40 @@ async fn agent_whose_loop_died_stops() {
 async fn agent_is_ready_with_runtime_rights_and_first_list() {
     let node = Node::start("ready").await;
     let agent = Agent::start(client().await, options(&node), Arc::default()).await.unwrap();
+    readiness(&agent, |ready| ready.is_ok()).await;
+    agent.stop().await;
+}
+
+/// Waits until the agent's readiness is as wanted.
+async fn readiness(agent: &Agent, wanted: impl Fn(&Result<(), String>) -> bool) {
     let is_ready = agent.is_ready();
-    let becomes_ready = async {
-        while is_ready().is_err() {
+    let becomes = async {
+        while !wanted(&is_ready()) {
             tokio::task::yield_now().await;
         }
     };
-    timeout(DEADLINE, becomes_ready).await.expect("it never becomes ready");
-    agent.stop().await;
+    if timeout(Duration::from_secs(60), becomes).await.is_err() {
+        panic!("it stays {:?}", is_ready());
+    }
+}
+
+#[tokio::test]
+async fn agent_whose_runtime_dies_or_hangs_is_soon_not_ready() {
+    for (name, missing) in [("dies", "did not say its version:"), ("hangs", "did not say its version within")] {
+        let node = Node::start(name).await;
+        let runtime = node.second_runtime();
+        let options = Options { cri_socket: runtime.socket.clone(), ..options(&node) };
+        let agent = Agent::start(client().await, options, Arc::default()).await.unwrap();
+        readiness(&agent, |ready| ready.is_ok()).await;
+        match name {
+            "dies" => runtime.die(),
+            _ => runtime.hang(),
+        }
+        let begun = Instant::now();
+        readiness(&agent, |ready| ready.as_ref().is_err_and(|why| why.contains(missing))).await;
+        assert!(begun.elapsed() < Duration::from_secs(15), "{name}: it lags by {:?}", begun.elapsed());
+        agent.stop().await;
+    }
 }
 
 #[tokio::test]
@@ -367,18 +397,13 @@ async fn agent_without_its_runtime_or_a_list_is_not_ready() {
         [(client().await, nowhere, "the container runtime at"), (unreachable(), options(&node), "the agent's rights")]
     {
         let agent = Agent::start(client, options, Arc::default()).await.unwrap();
-        let mut checked = agent.checked.subscribe();
-        timeout(DEADLINE, checked.changed()).await.unwrap().unwrap();
-        let why = agent.is_ready()().unwrap_err();
-        assert!(why.contains(missing), "{why}");
+        readiness(&agent, |ready| ready.as_ref().is_err_and(|why| why.contains(missing))).await;
         agent.stop().await;
     }
 }
 
 #[tokio::test]
 async fn account_without_rights_is_not_ready() {
-    let node = Node::start("no-rights").await;
-    let runtime = Runtime::new(&node.socket(), Default::default());
-    let missing = check(&client_without_rights().await, &runtime).await.unwrap_err();
+    let missing = check_rights(&client_without_rights().await).await.unwrap_err();
     assert!(missing.contains("get podnotifications.boathook.dev and 1 more is missing"), "{missing}");
 }

@@ -62,8 +62,8 @@ pub enum RuntimeError {
         #[snafu(source(from(tonic::Status, Box::new)))]
         source: Box<tonic::Status>,
     },
-    #[snafu(display("the container runtime at `{}` did not {what} within {CALL_DEADLINE:?}", socket.display()))]
-    Late { what: &'static str, socket: PathBuf },
+    #[snafu(display("the container runtime at `{}` did not {what} within {within:?}", socket.display()))]
+    Late { what: &'static str, socket: PathBuf, within: Duration },
     #[snafu(display("the container runtime does not tell the first process of container `{container}`"))]
     NoProcess { container: String },
 }
@@ -96,18 +96,28 @@ impl Runtime {
         what: &'static str,
         call: impl AsyncFnOnce(RuntimeServiceClient<Channel>) -> Result<tonic::Response<T>, tonic::Status>,
     ) -> Result<T, RuntimeError> {
+        self.call_within(CALL_DEADLINE, what, call).await
+    }
+
+    async fn call_within<T>(
+        &self,
+        within: Duration,
+        what: &'static str,
+        call: impl AsyncFnOnce(RuntimeServiceClient<Channel>) -> Result<tonic::Response<T>, tonic::Status>,
+    ) -> Result<T, RuntimeError> {
         let socket = || self.socket.as_path().to_owned();
-        match tokio::time::timeout(CALL_DEADLINE, call(self.client.clone())).await {
+        match tokio::time::timeout(within, call(self.client.clone())).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
             Ok(Err(status)) => Err(RuntimeError::Refused { what, socket: socket(), source: Box::new(status) }),
-            Err(_) => Err(RuntimeError::Late { what, socket: socket() }),
+            Err(_) => Err(RuntimeError::Late { what, socket: socket(), within }),
         }
     }
 
-    /// Whether it answers.
-    pub async fn answers(&self) -> Result<(), RuntimeError> {
+    /// Whether it answers within this time.
+    pub async fn answers(&self, within: Duration) -> Result<(), RuntimeError> {
         let asked = VersionRequest::default();
-        self.call("say its version", async |mut client| client.version(asked).await).await.map(drop)
+        let version = async |mut client: RuntimeServiceClient<Channel>| client.version(asked).await;
+        self.call_within(within, "say its version", version).await.map(drop)
     }
 
     /// By this name a pod's status begins the ids of its containers.
