@@ -125,7 +125,7 @@ impl Candidate {
     /// Gives it back, so that a successor need not wait. From here on this process no longer leads.
     pub(super) async fn release(&mut self) -> Result<(), Error> {
         self.lease.lock().renewed = None;
-        self.tell();
+        self.announce();
         let mut ours = self.seen.take().map(|(record, _)| record);
         while let Some(mut record) = ours.filter(|record| self.is_ours(record)) {
             if let Some(spec) = &mut record.spec {
@@ -208,12 +208,39 @@ impl Candidate {
         (held.renewed, held.ever) = (Some(begun), true);
     }
 
-    /// Tells those who wait for a change.
+    /// Announces a change, and logs it: a person must see why a controller starts nothing.
     fn tell(&self) {
-        let now = self.lease.leadership();
-        let changed = self.announce.send_if_modified(|told| std::mem::replace(told, now) != now);
-        if changed {
-            tracing::info!(identity = self.options.identity, leadership = ?now, "leadership changed");
+        let identity = &self.options.identity;
+        match self.announce() {
+            Some((_, Some(Leadership::ThawOnly))) => {
+                let why = self.why_lost();
+                tracing::warn!(
+                    identity,
+                    "this controller no longer leads ({why}): until it leads again it only thaws what it froze"
+                );
+            }
+            Some((Some(_), Some(Leadership::Leader))) => tracing::warn!(identity, "this controller leads again"),
+            // The process itself says when it is ready.
+            Some((None, Some(Leadership::Leader))) => tracing::info!(identity, "this controller leads"),
+            Some((_, None)) | None => {}
+        }
+    }
+
+    /// Tells those who wait for a change; before and after, if there was one.
+    fn announce(&self) -> Option<(Option<Leadership>, Option<Leadership>)> {
+        let (mut before, now) = (None, self.lease.leadership());
+        let changed = self.announce.send_if_modified(|told| {
+            before = std::mem::replace(told, now);
+            before != now
+        });
+        changed.then_some((before, now))
+    }
+
+    fn why_lost(&self) -> String {
+        let seen = self.seen.as_ref().filter(|(record, _)| !self.is_ours(record));
+        match seen.and_then(|(record, _)| holder(record)) {
+            Some(holder) => format!("`{holder}` holds the lease"),
+            None => "it could not renew the lease in time".to_owned(),
         }
     }
 

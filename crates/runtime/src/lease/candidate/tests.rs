@@ -218,3 +218,71 @@ async fn it_runs_until_it_is_told_to_stop_and_then_gives_the_lease_back() {
     assert_eq!(lease.leadership(), Some(Leadership::ThawOnly));
     assert_eq!(holder(&Api::<Record>::namespaced(client, "default").get(NAME).await.unwrap()), None);
 }
+
+/// Keeps the messages of warnings.
+#[derive(Clone, Default)]
+struct Warnings(Arc<std::sync::Mutex<Vec<String>>>);
+
+impl Warnings {
+    /// Those since the last time.
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+}
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() <= tracing::Level::WARN
+    }
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let mut keep = |field: &tracing::field::Field, value: &dyn std::fmt::Debug| {
+            if field.name() == "message" {
+                self.0.lock().unwrap().push(format!("{value:?}"));
+            }
+        };
+        event.record(&mut keep);
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn loss_and_return_of_leadership_are_logged_once() {
+    let (warnings, hand) = (Warnings::default(), Hand::default());
+    let _logged = tracing::subscriber::set_default(warnings.clone());
+    let (client, trouble) = (client().await, Arc::new(Trouble::default()));
+    let (mut first, _) = contender(&disturbed(client.clone(), Arc::clone(&trouble)), "first", &hand);
+    first.step().await.unwrap();
+    assert_eq!(warnings.take(), [""; 0]);
+    hand.go_on(12);
+    for _ in 0..2 {
+        trouble.lost_requests.store(1, Ordering::SeqCst);
+        first.step().await.unwrap_err();
+    }
+    let lost =
+        |why| format!("this controller no longer leads ({why}): until it leads again it only thaws what it froze");
+    assert_eq!(warnings.take(), [lost("it could not renew the lease in time")]);
+    first.step().await.unwrap();
+    assert_eq!(warnings.take(), ["this controller leads again"]);
+    let (mut second, _) = contender(&client, "second", &hand);
+    second.step().await.unwrap();
+    hand.go_on(15);
+    second.step().await.unwrap();
+    for _ in 0..2 {
+        first.step().await.unwrap();
+    }
+    assert_eq!(warnings.take(), [lost("`second` holds the lease")]);
+    second.release().await.unwrap();
+    assert_eq!(warnings.take(), [""; 0], "it was told to");
+}
