@@ -10,7 +10,7 @@ use boathook_api::{
 };
 use boathook_decide::pod_notification::{last_round, owes_undo};
 use boathook_runtime::{
-    Clock, Deadlines, Elapsed, Lease, Metrics, Reporter, RunLoop, Watches, identity,
+    Clock, Deadlines, Elapsed, Lease, Metrics, Reporter, RunLoop, Watches,
     lease::{self, candidate},
     lenient::Lenient,
     webhook::{self, Reach, Readiness, Wanted, Webhooks},
@@ -41,6 +41,8 @@ const GRACE: Duration = Duration::from_secs(30);
 /// What a person may choose.
 #[derive(Clone, Debug)]
 pub struct Options {
+    /// The holder of the lease while this process leads: [`boathook_runtime::identity`].
+    pub identity: String,
     /// Where the lease is.
     pub namespace: String,
     pub pod_notifications: pod_notification::Options,
@@ -78,7 +80,7 @@ pub struct Service {
 impl Service {
     /// Starts everything. It is ready when [`Service::ready`] says so.
     pub async fn start(client: Client, options: Options, metrics: Arc<Metrics>) -> Result<Self, StartError> {
-        let identity = identity();
+        let identity = options.identity.clone();
         let running_for = lease::Options::new(&options.namespace, &identity);
         let (candidate, lease) = candidate(client.clone(), running_for, Clock::of_the_machine());
         let watches = Watches::default();
@@ -395,6 +397,7 @@ mod tests {
         let (client, container) = cluster_with_pod().await;
         let limits = Limits { per_node: 9, per_namespace: 9 };
         let options = Options {
+            identity: boathook_runtime::identity(),
             namespace: "default".to_owned(),
             pod_notifications: pod_notification::Options { executor: Executor::Api, enabled: true, limits },
             webhook_listen: ([127, 0, 0, 1], 0).into(),

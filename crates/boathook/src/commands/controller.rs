@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail};
 use boathook_api::pod_notification::Executor;
 use boathook_controllers::{Service, pod_notification, service};
-use boathook_runtime::{Metrics, execution::Limits, webhook::Reach};
+use boathook_runtime::{Metrics, execution::Limits, identity, webhook::Reach};
 use clap::{Args, ValueEnum};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
@@ -85,6 +85,7 @@ impl Choices {
         let limits = Limits { per_node: self.max_per_node.into(), per_namespace: self.max_per_namespace.into() };
         let enabled = self.feature_gates.container_notifier;
         service::Options {
+            identity: identity(),
             namespace: boathook_install::NAMESPACE.to_owned(),
             pod_notifications: pod_notification::Options { executor, enabled, limits },
             webhook_listen: (Ipv4Addr::LOCALHOST, 0).into(),

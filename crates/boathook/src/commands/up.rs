@@ -1,12 +1,14 @@
 //! `boathook up`: the embedded cluster in the foreground, with Boathook in it, until a signal ends it.
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
+use std::{convert::Infallible, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context, Error, Result, anyhow};
 use boathook_agent::Agent;
-use boathook_api::pod_notification::Executor;
+use boathook_api::{pod_notification::Executor, words::LEASE};
 use boathook_controllers::Service;
+use boathook_runtime::lease;
 use clap::Args;
+use kube::Client;
 
 use super::{controller::Choices, signals::Signals};
 use crate::{
@@ -16,6 +18,9 @@ use crate::{
 
 /// How long the kinds may take to be served.
 const INSTALL_DEADLINE: Duration = Duration::from_secs(600);
+
+/// After this time without becoming ready, a person is told which process holds the lease.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Args)]
 pub(crate) struct Up {
@@ -103,17 +108,38 @@ impl Up {
         }
         if !self.no_controller {
             let executor = if self.agent { Executor::Agent } else { Executor::Api };
-            let service = Service::start(client, self.choices.options(executor), Arc::default()).await?;
+            let options = self.choices.options(executor);
+            let (namespace, identity) = (options.namespace.clone(), options.identity.clone());
+            // Without it the lease of an earlier process expires.
+            if let Err(error) = cluster.succeed_former_controller(&namespace, &identity).await {
+                output::to_stderr(&format!("warning: the lease of an earlier controller is not released: {error:#}"));
+            }
+            let service = Service::start(client.clone(), options, Arc::default()).await?;
             let ready = service.ready();
             let service = parts.service.insert(service);
             tokio::select! {
                 () = ready => {}
+                never = say_what_is_waited_for(&client, &namespace, &identity) => match never {},
                 died = service.died() => return Err(anyhow!(died)),
                 died = cluster.died() => return Err(died),
             }
         }
         Ok(())
     }
+}
+
+/// Says after a while which process holds the lease, if another one does.
+async fn say_what_is_waited_for(client: &Client, namespace: &str, identity: &str) -> Infallible {
+    tokio::time::sleep(PATIENCE).await;
+    if let Ok(Some(holder)) = lease::holder(client, namespace).await
+        && holder != identity
+    {
+        output::to_stderr(&format!(
+            "waiting: another controller, `{holder}`, holds the lease `{LEASE}` in namespace `{namespace}`. If that process \
+             ended without giving the lease back, it expires in at most 15 s; else end it, or use --no-controller"
+        ));
+    }
+    std::future::pending().await
 }
 
 impl Parts {

@@ -19,7 +19,10 @@ use super::{
 
 /// What a data directory holds.
 const CHILDREN: [&str; 4] = ["agent", "node", "store", "volumes"];
-const FILES: [&str; 3] = ["credentials.json", "kubeconfig", scratch::LOCK];
+const FILES: [&str; 4] = [CONTROLLER, "credentials.json", "kubeconfig", scratch::LOCK];
+
+/// The identity of the controller that runs beside the cluster, or ran there last.
+pub(super) const CONTROLLER: &str = "controller-identity";
 
 /// The folder of a cluster, made if it is not there; the second is set if it goes with the cluster.
 pub(super) fn data_dir(options: &Options) -> Result<(PathBuf, Option<Scratch>)> {

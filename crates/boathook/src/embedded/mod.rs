@@ -2,6 +2,7 @@
 
 mod api_service;
 mod files;
+mod former_controller;
 mod scratch;
 mod sessions;
 
@@ -127,6 +128,12 @@ impl Embedded {
     /// Where an agent on its node may keep what it must not lose.
     pub fn agent_state_dir(&self) -> PathBuf {
         self.dir.join("agent")
+    }
+
+    /// Prepares the cluster for a controller in this process: an earlier one of the same data directory has ended, and its
+    /// lease is given back.
+    pub async fn succeed_former_controller(&self, namespace: &str, identity: &str) -> Result<()> {
+        former_controller::succeed(&self.dir, &self.client, namespace, identity).await
     }
 
     /// A client with every right, in this process, as a user of its own.

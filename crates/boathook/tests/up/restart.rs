@@ -6,7 +6,7 @@ use kube::{Api, api::ListParams};
 use rustix::process::Signal;
 
 use super::database::{Database, create, template};
-use super::looking;
+use super::{Cluster, looking};
 
 /// Kills the cluster when `frozen` says so, and expects the thaw after the next start.
 async fn is_thawed_after_a_kill(name: &str, options: &[&str], freeze: &str, condition: &str) {
@@ -44,4 +44,14 @@ async fn freeze_of_a_killed_cluster_is_thawed_by_the_agent() {
 #[tokio::test]
 async fn pre_action_that_a_kill_interrupts_is_thawed() {
     is_thawed_after_a_kill("interrupted", &[], "touch data/frozen; sleep 100", "file").await;
+}
+
+#[tokio::test]
+async fn cluster_does_not_wait_for_the_lease_of_a_killed_one() {
+    let mut cluster = Cluster::new("killed-leader");
+    cluster.up();
+    assert_eq!(cluster.end(Signal::KILL), None);
+    cluster.up();
+    let said = std::fs::read_to_string(cluster.log()).unwrap();
+    assert!(!said.contains("holds the lease"), "{said}");
 }

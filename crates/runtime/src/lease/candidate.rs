@@ -254,7 +254,7 @@ impl Candidate {
 }
 
 /// Who holds it, if anyone.
-fn holder(record: &Record) -> Option<&String> {
+pub(super) fn holder(record: &Record) -> Option<&String> {
     record.spec.as_ref()?.holder_identity.as_ref().filter(|holder| !holder.is_empty())
 }
 

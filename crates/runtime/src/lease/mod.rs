@@ -7,6 +7,7 @@
 //! between the deletion and the holder's next renewal, and so has seen no holder, takes it at once.
 
 mod candidate;
+mod ended_holder;
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -20,6 +21,7 @@ use tokio::sync::watch;
 
 use crate::Clock;
 pub use candidate::Candidate;
+pub use ended_holder::{ReleaseError, holder, release_of_ended};
 
 /// Who wants to lead, and where.
 #[derive(Clone, Debug)]
