@@ -6,7 +6,7 @@ use boathook_api::{
     deployment_lifecycle::{Requested, Rollout, RolloutRequest, Stage, StageState},
     words::ROLLOUT_REQUEST,
 };
-use boathook_decide::deployment_lifecycle::{Deployment, Strategy};
+use boathook_decide::deployment_lifecycle::{Deployment, Strategy, hook_mistake};
 use kube::Client;
 use serde_json::json;
 
@@ -80,14 +80,22 @@ fn open(rollout: &Rollout) -> Option<(Stage, StageState)> {
 }
 
 fn what_follows(what: Requested, stage: Stage, rollout: &Rollout, deployment: &Deployment) -> String {
-    if what == Requested::Retry {
-        let seconds = deployment.progress_deadline_seconds;
-        return format!(
-            "a new pod runs it, and has {seconds} s (progressDeadlineSeconds); what is held stays held until then"
-        );
-    }
     // A hook that cannot run has failed before its stage, and those before it have not run.
     let first = Stage::ALL.into_iter().find(|earlier| *earlier < stage && has_yet_to_pass(rollout, *earlier));
+    if what == Requested::Retry {
+        let seconds = deployment.progress_deadline_seconds;
+        // Both the hook and the template stay as they are for the whole rollout.
+        let mistake = rollout.hooks.hook(stage).and_then(|hook| hook_mistake(deployment, stage, hook));
+        return match (mistake, first) {
+            (Some(mistake), _) => format!("no pod can run it, so {stage} fails again: {mistake}"),
+            (None, Some(first)) => {
+                format!("{first} runs first, then a new pod runs {stage}; what is held stays held until then")
+            }
+            (None, None) => format!(
+                "a new pod runs it, and has {seconds} s (progressDeadlineSeconds); what is held stays held until then"
+            ),
+        };
+    }
     if let Some(first) = first {
         return format!("{first} runs first, then the rollout goes on as if {stage} had passed");
     }
@@ -142,6 +150,26 @@ mod tests {
         let before = lifecycle("Aborted", json!({"status": {"rollout": {"target": "other"}}}));
         let told = refusal(&Seen::new(&deployment(json!({})), &before).unwrap(), Stage::Pre).unwrap();
         assert!(told.ends_with("its rollout has not begun"), "{told}");
+    }
+
+    #[test]
+    fn retry_promises_a_pod_only_if_one_can_be_made() {
+        let told = |stages: Value, container: &str| {
+            let mid = json!({"failurePolicy": "Abort", "execNewPod": {"containerName": container, "command": ["a"]}});
+            let rollout = json!({"stages": stages, "hooks": {"mid": mid}});
+            let lifecycle = lifecycle("Aborted", json!({"status": {"rollout": rollout}}));
+            let seen = Seen::new(&deployment(json!({})), &lifecycle).unwrap();
+            what_follows(Requested::Retry, Stage::Mid, seen.rollout().unwrap(), &seen.deployment)
+        };
+        let record = |stage: &str, state: &str| json!({"stage": stage, "state": state, "pods": 1, "startTime": "2026-01-01T00:00:00.000000Z"});
+        let reached = json!([record("Pre", "Succeeded"), record("Mid", "Failed")]);
+        assert!(told(reached.clone(), "web").starts_with("a new pod runs it, and has 600 s"));
+        let unknown = told(reached, "nope");
+        let wanted =
+            "no pod can run it, so mid fails again: the Deployment's template has no container `nope` (it has `web`)";
+        assert!(unknown.starts_with(wanted), "{unknown}");
+        let early = told(json!([record("Mid", "Failed")]), "web");
+        assert!(early.starts_with("pre runs first, then a new pod runs mid"), "{early}");
     }
 
     #[test]

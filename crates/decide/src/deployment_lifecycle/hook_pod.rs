@@ -104,7 +104,7 @@ pub fn build(making: &Making<'_>) -> Option<Pod> {
 }
 
 /// Why no pod can be made for a hook: the template has no container of that name.
-pub(super) fn mistake(deployment: &Deployment, stage: Stage, hook: &LifecycleHook) -> Option<String> {
+pub fn mistake(deployment: &Deployment, stage: Stage, hook: &LifecycleHook) -> Option<String> {
     let named = &hook.exec_new_pod.container_name;
     let containers = deployment.pod_template.spec.iter().flat_map(|spec| &spec.containers);
     let known: Vec<_> = containers.map(|container| container.name.as_str()).collect();

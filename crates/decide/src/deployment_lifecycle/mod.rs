@@ -35,7 +35,9 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
 use crate::{Leadership, Report, succeeded};
-pub use hook_pod::{DEFAULT_CONTAINER, Making, build as hook_pod, is_ours, label_of, stage_of};
+pub use hook_pod::{
+    DEFAULT_CONTAINER, Making, build as hook_pod, is_ours, label_of, mistake as hook_mistake, stage_of,
+};
 pub use orphan::{LiveHook, Orphan, Unclaimed, decide_orphan, waits_for_a_lifecycle};
 pub use release::Release;
 pub use stage::{Starts, running_since, time_is_over, time_of_a_stage};
