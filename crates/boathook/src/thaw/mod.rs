@@ -29,7 +29,10 @@ use crate::{
     subject::{Name, Subject},
     waiting::{INTERRUPTED, NOBODY_LOOKED, PATIENCE, frames},
 };
-use outcome::{Before, Outcome, outcome};
+use outcome::{Before, Outcome, Seen, outcome};
+
+/// After a hook went, news of its PodNotifications may come for so long: two watches have no common order.
+const LATE_NEWS: Duration = Duration::from_secs(3);
 
 /// What a person asked for.
 pub(crate) struct Thaw {
@@ -66,7 +69,7 @@ impl Thaw {
         let mut worst = ExitCode::SUCCESS;
         let mut open = Vec::new();
         for hook in hooks {
-            let Some(outcome) = outcome(Some(&hook), &[], &Before::default()) else {
+            let Some(outcome) = outcome(&hook, &[], &Before::default()) else {
                 open.push(hook);
                 continue;
             };
@@ -117,11 +120,13 @@ impl Thaw {
             screen.line(&format!("executionhook.boathook.dev/{name}: asked to thaw"))?;
             return Ok(None);
         }
-        let mut end = watch(&mut hooks, &mut children, Some(&before), &name, deadline, screen).await;
+        let mut seen = Seen::of(&asked);
+        let mut end = watch(&mut hooks, &mut children, Some(&before), &asked, &mut seen, deadline, screen).await;
         if self.force && matches!(end, Ok(End::Known(Outcome::Failed) | End::TimeOver)) {
             // It was tried, and cannot be thawed now.
             let _: ExecutionHook = objects::merge(client, scope, &name, &request(true)).await?;
-            end = watch(&mut hooks, &mut children, None, &name, Instant::now() + self.timeout, screen).await;
+            let deadline = Instant::now() + self.timeout;
+            end = watch(&mut hooks, &mut children, None, &asked, &mut seen, deadline, screen).await;
         }
         screen.clear();
         let last = hooks.get(&name).unwrap_or(&asked).clone();
@@ -159,18 +164,28 @@ async fn watch(
     hooks: &mut Mirror<ExecutionHook>,
     children: &mut Mirror<PodNotification>,
     before: Option<&Before>,
-    name: &str,
+    asked: &ExecutionHook,
+    seen: &mut Seen,
     deadline: Instant,
     screen: &mut Screen,
 ) -> Result<End> {
     let mut frames = frames();
     let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
     let begun = Instant::now();
-    let mut hinted = false;
+    let (mut hinted, mut gone_since) = (false, None);
+    let name = &asked.name_any();
     loop {
-        let ended = match before {
-            Some(before) => outcome(hooks.get(name), &children.all().collect::<Vec<_>>(), before),
-            None => outcome(hooks.get(name), &[], &Before::default()),
+        // Another one of this name is not the hook that was asked.
+        let hook = hooks.get(name).filter(|hook| hook.uid() == asked.uid());
+        seen.note(hook, children.all());
+        let ended = match (hook, before) {
+            (Some(hook), Some(before)) => outcome(hook, &children.all().collect::<Vec<_>>(), before),
+            (Some(hook), None) => outcome(hook, &[], &Before::default()),
+            (None, _) if seen.is_thawed() => Some(Outcome::Thawed),
+            (None, _) => {
+                let since: &mut Instant = gone_since.get_or_insert_with(Instant::now);
+                (since.elapsed() >= LATE_NEWS).then_some(Outcome::Gone)
+            }
         };
         if let Some(outcome) = ended {
             return Ok(End::Known(outcome));

@@ -1,6 +1,6 @@
 //! How a thaw that somebody asked for went, as the objects tell it: a pure look at a hook and its PodNotifications.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use boathook_api::{
     ExecutionHook, PodNotification,
@@ -25,6 +25,8 @@ pub(super) enum Outcome {
     Unconfirmed,
     /// Every PostAction succeeded, but a PreAction may freeze again.
     MayFreezeAgain,
+    /// It was deleted before it said how it ended.
+    Gone,
 }
 
 impl Outcome {
@@ -32,7 +34,7 @@ impl Outcome {
         match self {
             Self::Thawed => true,
             Self::Abandoned => forced,
-            Self::PodGone | Self::Failed | Self::Unconfirmed | Self::MayFreezeAgain => false,
+            Self::PodGone | Self::Failed | Self::Unconfirmed | Self::MayFreezeAgain | Self::Gone => false,
         }
     }
 }
@@ -58,9 +60,7 @@ fn ends(child: &PodNotification) -> impl Iterator<Item = ((String, String), Micr
 }
 
 /// None while it is not known.
-pub(super) fn outcome(hook: Option<&ExecutionHook>, children: &[&PodNotification], before: &Before) -> Option<Outcome> {
-    // A hook that was deleted goes when its PostActions have ended, and not before.
-    let Some(hook) = hook else { return Some(Outcome::Thawed) };
+pub(super) fn outcome(hook: &ExecutionHook, children: &[&PodNotification], before: &Before) -> Option<Outcome> {
     match state(hook) {
         State::Thawed if is_pod_gone(hook) => return Some(Outcome::PodGone),
         State::Thawed | State::Refused => return Some(Outcome::Thawed),
@@ -73,6 +73,49 @@ pub(super) fn outcome(hook: Option<&ExecutionHook>, children: &[&PodNotification
     let is_failed = |child: &&PodNotification| ends(child).any(|(key, end)| before.0.get(&key) != Some(&end));
     let mut failed = owed.map(|child| is_failed(child) || is_overdue(child)).peekable();
     (failed.peek().is_some() && failed.all(|failed| failed)).then_some(Outcome::Failed)
+}
+
+/// What was seen of a hook and its PodNotifications, for the case that the hook goes. A deleted hook goes when it is thawed,
+/// maybe without saying so; but its finalizer may also be removed by hand.
+pub(super) struct Seen {
+    hook: ExecutionHook,
+    /// Containers whose undo succeeded, by the UID of the pod and by name.
+    undone: BTreeSet<(String, String)>,
+}
+
+impl Seen {
+    pub(super) fn of(hook: &ExecutionHook) -> Self {
+        Self { hook: hook.clone(), undone: BTreeSet::new() }
+    }
+
+    pub(super) fn note<'a>(
+        &mut self,
+        hook: Option<&ExecutionHook>,
+        children: impl Iterator<Item = &'a PodNotification>,
+    ) {
+        if let Some(hook) = hook {
+            self.hook.clone_from(hook);
+        }
+        self.undone.extend(children.flat_map(undone));
+    }
+
+    /// Whether every container of the hook was seen thawed.
+    pub(super) fn is_thawed(&self) -> bool {
+        let records = self.hook.status.iter().flat_map(|status| &status.container_execution_hook_statuses);
+        let thawed = records.map(|record| {
+            let said = record.post_action_status.as_ref().and_then(|action| action.action_succeed);
+            said == Some(true) || self.undone.contains(&(record.pod_uid.clone(), record.container_name.clone()))
+        });
+        let mut thawed = thawed.peekable();
+        thawed.peek().is_some() && thawed.all(|thawed| thawed)
+    }
+}
+
+fn undone(child: &PodNotification) -> impl Iterator<Item = (String, String)> {
+    let pod = child.spec.pod_uid.clone();
+    let containers = child.status.iter().flat_map(|status| &status.containers);
+    let undone = containers.filter(|record| record.undo.as_ref().is_some_and(|undo| undo.succeeded == Some(true)));
+    undone.filter_map(move |record| Some((pod.clone()?, record.name.clone())))
 }
 
 fn is_pod_gone(hook: &ExecutionHook) -> bool {
@@ -125,19 +168,39 @@ mod tests {
         .unwrap()
     }
 
+    #[test]
+    fn hook_that_is_gone_is_thawed_only_if_that_was_seen() {
+        let of_pod = |pod: &str, undone| {
+            let mut child = child(pod, Some(EARLIER), undone);
+            child.spec.pod_uid = Some(pod.to_owned());
+            child
+        };
+        let mut frozen = hook(None);
+        assert!(!Seen::of(&frozen).is_thawed(), "it is not known what it froze");
+        let record = |pod: &str, post: Value| json!({"podName": pod, "podUID": pod, "containerName": "main", "preActionStatus": {}, "postActionStatus": post});
+        let records = json!([record("a", json!({})), record("b", json!({"actionSucceed": true}))]);
+        frozen.status.as_mut().unwrap().container_execution_hook_statuses = serde_json::from_value(records).unwrap();
+        let mut seen = Seen::of(&hook(None));
+        seen.note(Some(&frozen), [of_pod("a", Some(false))].iter());
+        assert!(!seen.is_thawed());
+        seen.note(None, [of_pod("a", Some(true))].iter());
+        seen.note(None, std::iter::empty());
+        assert!(seen.is_thawed(), "its PodNotification said so before it went");
+    }
+
     const EARLIER: &str = "2026-01-01T00:00:01.000000Z";
     const LATER: &str = "2026-01-01T00:00:02.000000Z";
 
     #[test]
     fn a_hook_says_how_it_ended() {
-        let ended = |thawed| outcome(Some(&hook(Some(thawed))), &[], &Before::default());
+        let ended = |thawed| outcome(&hook(Some(thawed)), &[], &Before::default());
         assert_eq!(ended(("True", "Thawed")), Some(Outcome::Thawed));
         assert_eq!(ended(("True", "PodGone")), Some(Outcome::PodGone));
         assert_eq!(ended(("False", "Abandoned")), Some(Outcome::Abandoned));
         assert_eq!(ended(("Unknown", "ThawUnconfirmed")), Some(Outcome::Unconfirmed));
         assert_eq!(ended(("Unknown", "ProcessMayRemain")), Some(Outcome::MayFreezeAgain));
         assert_eq!(ended(("False", "Thawing")), None);
-        assert_eq!(outcome(None, &[], &Before::default()), Some(Outcome::Thawed));
+        assert!(!Outcome::Gone.is_good(true) && !Outcome::Gone.is_good(false));
         assert!(Outcome::Abandoned.is_good(true) && !Outcome::Abandoned.is_good(false));
     }
 
@@ -146,23 +209,23 @@ mod tests {
         let failing = hook(Some(("False", "ThawFailed")));
         let old = child("a", Some(EARLIER), Some(false));
         let before = Before::of([&old].into_iter());
-        assert_eq!(outcome(Some(&failing), &[&old], &before), None);
+        assert_eq!(outcome(&failing, &[&old], &before), None);
         let anew = child("a", Some(LATER), Some(false));
-        assert_eq!(outcome(Some(&failing), &[&anew], &before), Some(Outcome::Failed));
+        assert_eq!(outcome(&failing, &[&anew], &before), Some(Outcome::Failed));
         let done = child("b", Some(EARLIER), Some(true));
-        assert_eq!(outcome(Some(&failing), &[&anew, &done], &before), Some(Outcome::Failed));
+        assert_eq!(outcome(&failing, &[&anew, &done], &before), Some(Outcome::Failed));
         let running = child("c", None, None);
-        assert_eq!(outcome(Some(&failing), &[&anew, &running], &before), None);
+        assert_eq!(outcome(&failing, &[&anew, &running], &before), None);
     }
 
     #[test]
     fn overdue_undo_has_failed() {
         let failing = hook(Some(("False", "ThawFailed")));
         let mut silent = child("a", None, None);
-        assert_eq!(outcome(Some(&failing), &[&silent], &Before::default()), None);
+        assert_eq!(outcome(&failing, &[&silent], &Before::default()), None);
         let overdue = json!([{"type": "Undone", "status": "False", "reason": "UndoFailed", "message": "no report",
             "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
         silent.status.as_mut().unwrap().conditions = serde_json::from_value(overdue).unwrap();
-        assert_eq!(outcome(Some(&failing), &[&silent], &Before::default()), Some(Outcome::Failed));
+        assert_eq!(outcome(&failing, &[&silent], &Before::default()), Some(Outcome::Failed));
     }
 }

@@ -73,6 +73,10 @@ fn said(hook: &ExecutionHook, outcome: Outcome) -> String {
         Outcome::Failed => "NOT thawed: Boathook retries until it succeeds; --force gives it up".to_owned(),
         Outcome::MayFreezeAgain => format!("thawed, but not for certain: {}", thawed_message(hook)),
         Outcome::Abandoned => "given up, and recorded as such: somebody must make sure that it is thawed".to_owned(),
+        Outcome::Gone => {
+            "is gone, and was not seen thawed: what it froze may be frozen still. Look at the pods, and at Events"
+                .to_owned()
+        }
         Outcome::Unconfirmed => "nobody hears of its node: it may still run there, frozen. Look at the node".to_owned(),
     }
 }
