@@ -420,8 +420,12 @@ impl Call {
     fn clean(&self, object: &mut Value) -> Result<()> {
         let (kind, version) = (&self.resource.kind, &self.resource.version);
         let decoded = match self.resource.is_custom() {
-            true => schema::decode_check_metadata(object, kind, version),
+            true => {
+                schema::zero_null_values_of_metadata(object);
+                schema::decode_check_metadata(object, kind, version)
+            }
             false => {
+                self.resource.schema.zero_null_values(object);
                 patch::drop_nulls(object);
                 schema::decode_check(&self.resource.schema, object, kind, version)
             }

@@ -9,6 +9,7 @@ mod default;
 mod format;
 mod from_openapi;
 mod lists;
+mod null_values;
 mod prune;
 mod rules;
 mod structural;
@@ -23,6 +24,7 @@ use serde_json::{Number, Value};
 pub use self::builtin::{builtin, object_meta};
 pub use self::decode::{decode_check, decode_check_metadata};
 pub use self::format::go_duration;
+pub use self::null_values::zero_null_values_of_metadata;
 pub use self::prune::{strict_decoding_error, unknown_field};
 
 /// What may stand at one place of an object, and below it.

@@ -14,6 +14,9 @@ pub(crate) fn default(pod: &mut Value) {
     if let Some(spec) = pod.get_mut("spec") {
         default_spec(spec);
         fill(spec, "enableServiceLinks", json!(true));
+        for list in ["/containers", "/initContainers"] {
+            each(spec, list).for_each(request_limits);
+        }
     }
     for condition in each(pod, "/status/conditions") {
         fill(condition, "lastProbeTime", Value::Null);
@@ -81,7 +84,10 @@ fn default_container(container: &mut Value) {
             default_http_get(get);
         }
     }
-    // A limit alone is also what is asked for.
+}
+
+/// A limit alone is also what is asked for: in pods, not in templates.
+fn request_limits(container: &mut Value) {
     if let Some(limits) = container.pointer("/resources/limits").cloned()
         && let Some(resources) = container.get_mut("resources")
     {
@@ -358,6 +364,16 @@ mod tests {
         }
         let added = refused(|spec| spec["containers"] = json!([{"name": "a"}, {"name": "b"}]));
         assert_eq!(added, "spec.containers: Forbidden: pod updates may not add or remove containers");
+    }
+
+    #[test]
+    fn limits_are_requested_in_pods_and_not_in_templates() {
+        let limited = json!({"containers": [{"name": "a", "resources": {"limits": {"cpu": "1"}}}]});
+        let (mut pod, mut template) = (json!({"spec": limited}), limited.clone());
+        default(&mut pod);
+        default_spec(&mut template);
+        assert_eq!(pod.pointer("/spec/containers/0/resources/requests"), Some(&json!({"cpu": "1"})));
+        assert_eq!(template.pointer("/containers/0/resources/requests"), None);
     }
 
     #[test]
