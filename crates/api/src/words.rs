@@ -227,8 +227,7 @@ pub mod reason {
     pub const THAWED: &str = "Thawed";
     /// `Thawed`: a PostAction failed; it is tried again until it succeeds.
     pub const THAW_FAILED: &str = "ThawFailed";
-    /// `Thawed`: every PostAction succeeded, but a PreAction could not be ended and may freeze again; the PostAction then runs
-    /// once more.
+    /// `Thawed`: every PostAction succeeded, but a PreAction may still run and freeze again; the PostAction runs once more.
     pub const PROCESS_MAY_REMAIN: &str = "ProcessMayRemain";
     /// An ApplicationSnapshot waits for another one of the same claim.
     pub const WAITING: &str = "Waiting";

@@ -106,8 +106,8 @@ pub(super) fn once_more(child: &PodNotification) -> Option<String> {
         ));
     }
     Some(format!(
-        "pod `{}`: the PostAction succeeded, but the PreAction could not be ended and may freeze again. The PostAction runs \
-         once more at {}",
+        "pod `{}`: the PostAction succeeded, but the PreAction may still run and freeze again. The PostAction runs once more \
+         at {}",
         child.spec.pod_name,
         due.strftime("%FT%TZ")
     ))
