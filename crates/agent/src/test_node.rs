@@ -81,7 +81,7 @@ impl SecondRuntime {
         self.executor.shutdown_background();
     }
 
-    /// Its connections stay open, and nothing answers any more.
+    /// Its connections stay open, and no request is answered.
     pub(crate) fn hang(self) {
         let (hangs, is_stuck) = std::sync::mpsc::channel();
         self.executor.spawn(async move {

@@ -75,7 +75,7 @@ pub(super) fn outcome(hook: &ExecutionHook, children: &[&PodNotification], befor
     (failed.peek().is_some() && failed.all(|failed| failed)).then_some(Outcome::Failed)
 }
 
-/// What was seen of a hook and its PodNotifications, for the case that the hook goes. A deleted hook goes when it is thawed,
+/// The last state of a hook and the undos of its PodNotifications, for the case that the hook goes. A deleted hook goes when it is thawed,
 /// maybe without saying so; but its finalizer may also be removed by hand.
 pub(super) struct Seen {
     hook: ExecutionHook,

@@ -330,7 +330,7 @@ impl Runs {
 }
 
 /// Waits with the start of a handler while an undo begins on its node. The wait ends when the handler is cancelled, so the
-/// undo of its own object never waits for it. A handler that may not start any more is cancelled.
+/// undo of its own object never waits for it. A handler whose process lost the lease is cancelled.
 async fn yield_to_undos(rooms: &Rooms, node: &str, cancel: &Cancel) {
     tokio::select! {
         biased;

@@ -86,7 +86,7 @@ fn default_container(container: &mut Value) {
     }
 }
 
-/// A limit alone is also what is asked for: in pods, not in templates.
+/// Requests default to the limits, in pods and not in templates.
 fn request_limits(container: &mut Value) {
     if let Some(limits) = container.pointer("/resources/limits").cloned()
         && let Some(resources) = container.get_mut("resources")
