@@ -161,14 +161,18 @@ async fn promises_kept(ctx: &Ctx, proxy: &ApiProxy, name: &str) -> Result<Applic
     proxy.quiet_for(QUIET).await?;
     let later: ApplicationSnapshot = ctx.api().get(name).await?;
     let later = application_snapshots::status(&later);
-    // The last round of a PreAction that may have gone on changes what is said of the thaw, and nothing else.
-    let is_same = if may_freeze_again(&ended) { outcome(&later) == outcome(&ended) } else { later == ended };
-    ensure!(is_same, "it had ended as {ended:?}, and is now {later:?}");
+    ensure!(is_same_end(&ended, &later), "it had ended as {ended:?}, and is now {later:?}");
     two_pods::is_honest(ctx, name, &ended).await?;
     ctx.delete_and_see_gone::<ApplicationSnapshot>(name).await?;
     everything_gone(ctx).await?;
     two_pods::is_thawed(ctx, name).await?;
     Ok(ended)
+}
+
+/// Whether nothing changed since a snapshot ended. The last round of a PreAction that may have gone on changes what is said of
+/// the thaw.
+pub(crate) fn is_same_end(ended: &ApplicationSnapshotStatus, later: &ApplicationSnapshotStatus) -> bool {
+    if may_freeze_again(ended) { outcome(later) == outcome(ended) } else { later == ended }
 }
 
 fn may_freeze_again(status: &ApplicationSnapshotStatus) -> bool {
