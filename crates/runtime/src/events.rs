@@ -68,9 +68,9 @@ impl Writer {
                 let error = match outcome {
                     Ok(Ok(())) => return,
                     Ok(Err(error)) => chain(&error),
-                    Err(_) => "no answer in time".to_owned(),
+                    Err(_) => "the API server did not answer in time".to_owned(),
                 };
-                tracing::debug!(reason = tale.report.reason, error, "an Event is not written");
+                tracing::debug!(reason = tale.report.reason, error, "failed to write an Event");
                 self.metrics.event_lost();
             })
             .await;

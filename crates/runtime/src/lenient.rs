@@ -120,10 +120,10 @@ fn trouble(resource: &str, is_ours: bool, error: &watcher::Error) -> String {
             format!("the right to {verb} {resource} is missing: bind the role of deploy/rbac to this account: {why}")
         }
         Some(404) if is_ours => {
-            format!("the cluster does not know {resource}: kubectl apply --server-side -f deploy/crds")
+            format!("the cluster does not have {resource}: run `kubectl apply --server-side -f deploy/crds`")
         }
-        Some(404) => format!("the cluster does not know {resource}: what needs them waits until it does"),
-        _ => format!("failed to {verb} {resource}, trying again: {why}"),
+        Some(404) => format!("the cluster does not have {resource}: objects that need them wait until it does"),
+        _ => format!("failed to {verb} {resource}, retrying: {why}"),
     }
 }
 
@@ -171,9 +171,9 @@ mod tests {
             told(403, true),
             "the right to list things.boathook.dev is missing: bind the role of deploy/rbac to this account: no"
         );
-        assert!(told(404, true).ends_with("kubectl apply --server-side -f deploy/crds"));
+        assert!(told(404, true).ends_with("run `kubectl apply --server-side -f deploy/crds`"));
         assert!(!told(404, false).contains("deploy/crds"));
-        assert_eq!(told(500, true), "failed to list things.boathook.dev, trying again: no");
+        assert_eq!(told(500, true), "failed to list things.boathook.dev, retrying: no");
     }
 
     #[tokio::test]

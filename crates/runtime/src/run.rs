@@ -212,7 +212,7 @@ impl<K: Kind> RunLoop<K> {
             let has_listed = *has_listed.borrow();
             if has_listed {
                 tokio::time::sleep(GRACE).await;
-                tracing::warn!(kind = %K::kind(&()), "gave up on what still ran at the stop");
+                tracing::warn!(kind = %K::kind(&()), "stopped before all reconciliations had ended");
             }
         });
         future::select(std::pin::pin!(finished), std::pin::pin!(too_late)).await;
@@ -303,7 +303,7 @@ impl<K: Kind, R: Reconcile<K>> Desk<K, R> {
                 again
             }
             Ok(Err((class, error))) => Some(self.failed(key, before, class, &error)),
-            Err(_) => Some(self.failed(key, before, ErrorClass::Invalid, "the controller panicked")),
+            Err(_) => Some(self.failed(key, before, ErrorClass::Invalid, "the reconciliation panicked")),
         };
         let again = again.map(|again| no_later(again, self.urgent_at(&seen), Timestamp::now()));
         Ok(again.map_or_else(Action::await_change, Action::requeue))
@@ -321,7 +321,11 @@ impl<K: Kind, R: Reconcile<K>> Desk<K, R> {
             Some(Lenient(Err(unreadable))) => {
                 // Nothing but a change of the object can help, and that is seen by the watch.
                 let object = describe::<K>(&unreadable.metadata.namespace, &seen.name_any());
-                tracing::warn!(object, error = unreadable.error, "left alone: the object cannot be read");
+                tracing::warn!(
+                    object,
+                    error = unreadable.error,
+                    "skipped an object that cannot be read: fix the object"
+                );
                 Ok(None)
             }
         }
@@ -348,8 +352,8 @@ impl<K: Kind, R: Reconcile<K>> Desk<K, R> {
         let object = describe::<K>(&key.0, &key.1);
         match class {
             // Two who write at once are every day's business.
-            ErrorClass::Conflict if failures.in_a_row == 1 => tracing::debug!(object, error, "looking again"),
-            _ => tracing::warn!(object, error, ?again, failures = failures.in_a_row, "failed, trying again"),
+            ErrorClass::Conflict if failures.in_a_row == 1 => tracing::debug!(object, error, "conflict, retrying"),
+            _ => tracing::warn!(object, error, ?again, failures = failures.in_a_row, "failed, retrying"),
         }
         self.failures().insert(key, failures);
         again

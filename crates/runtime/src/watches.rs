@@ -129,7 +129,7 @@ impl Watch {
         let missing = match state.listed {
             false => format!("{resource} are not listed yet"),
             true if silence > timing.silence => {
-                format!("the watch of {resource} was not answered for {} s", silence.as_secs())
+                format!("the API server has not answered the watch of {resource} for {} s", silence.as_secs())
             }
             true => return Ok(()),
         };
@@ -247,6 +247,9 @@ mod tests {
             () = seen => panic!("a watch has no end"),
             missing = tokio::time::timeout(Duration::from_secs(60), missing) => missing.expect("it is ready for ever"),
         };
-        assert!(missing.contains("the watch of podnotifications.boathook.dev was not answered for 2 s"), "{missing}");
+        assert!(
+            missing.contains("the API server has not answered the watch of podnotifications.boathook.dev for 2 s"),
+            "{missing}"
+        );
     }
 }

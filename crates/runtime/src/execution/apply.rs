@@ -99,13 +99,19 @@ pub async fn apply(
         Effect::AddFinalizer => {
             let mut finalizers = object.finalizers().to_vec();
             finalizers.push(UNDO_FINALIZER.to_owned());
-            *object = write(&name, "hold", api.patch(&name, &PatchParams::default(), &of(object, finalizers))).await?;
+            *object = write(
+                &name,
+                "add the finalizer of",
+                api.patch(&name, &PatchParams::default(), &of(object, finalizers)),
+            )
+            .await?;
             latest.wrote(object);
         }
         Effect::RemoveFinalizer => {
             let others = object.finalizers().iter().filter(|finalizer| *finalizer != UNDO_FINALIZER);
             let patch = of(object, others.cloned().collect());
-            *object = write(&name, "let go of", api.patch(&name, &PatchParams::default(), &patch)).await?;
+            *object =
+                write(&name, "remove the finalizer of", api.patch(&name, &PatchParams::default(), &patch)).await?;
             match object.metadata.deletion_timestamp {
                 Some(_) => latest.forget_uid(&uid),
                 None => latest.wrote(object),
@@ -115,7 +121,7 @@ pub async fn apply(
             let version = object.resource_version();
             let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"undoRequested": true}});
             let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
-            *object = write(&name, "ask for the undo of", api.patch(&name, &parameters, &patch)).await?;
+            *object = write(&name, "request the undo of", api.patch(&name, &parameters, &patch)).await?;
             latest.wrote(object);
         }
         Effect::WriteStatus(status) => {

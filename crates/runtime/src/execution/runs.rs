@@ -363,7 +363,7 @@ async fn all(parts: Vec<(String, Part)>) -> (Vec<(String, Ended)>, Vec<(String, 
 }
 
 fn panicked() -> Ended {
-    let failure = Failure { kind: ErrorType::OutcomeUnknown, message: "the executor broke down".to_owned() };
+    let failure = Failure { kind: ErrorType::OutcomeUnknown, message: "the executor panicked".to_owned() };
     let now = Timestamp::now();
     Ended {
         outcome: Outcome::Unknown(failure),

@@ -69,7 +69,7 @@ impl Candidate {
             let outcome = self.step().await;
             let now = outcome.as_ref().err().map(|error| chain(error));
             if let Some(error) = now.as_ref().filter(|_| now != trouble) {
-                tracing::warn!(error, "the lease is not renewed, trying again");
+                tracing::warn!(error, "failed to renew the lease, retrying");
             }
             trouble = now;
             let pause = match outcome {
@@ -83,7 +83,7 @@ impl Candidate {
             }
         }
         if let Err(error) = self.release().await {
-            tracing::warn!(error = chain(&error), "the lease is not given back: it expires");
+            tracing::warn!(error = chain(&error), "failed to release the lease: it expires instead");
         }
     }
 

@@ -26,7 +26,7 @@ const SKEW: Duration = Duration::from_secs(2 * 3600);
 
 #[derive(Debug, Snafu)]
 pub enum Error {
-    #[snafu(display("failed to make the webhooks' certificate for `{name}`"))]
+    #[snafu(display("failed to create the webhooks' certificate for `{name}`"))]
     Make { name: String, source: rcgen::Error },
     #[snafu(display("failed to use the webhooks' certificate"))]
     Use { source: rustls::Error },

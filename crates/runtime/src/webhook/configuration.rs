@@ -186,7 +186,7 @@ impl Keeper {
                 }
                 Err((class, error)) => {
                     troubles += 1;
-                    tracing::warn!(error, "failed to keep the webhook configuration, trying again");
+                    tracing::warn!(error, "failed to write the webhook configuration, retrying");
                     Some(class.delay(troubles))
                 }
             };
@@ -231,9 +231,9 @@ impl Keeper {
             }
             Err(why) => {
                 if failures.add(Instant::now()) {
-                    tracing::warn!(why, "the probe of the webhooks keeps failing: they are not ready");
+                    tracing::warn!(why, "the probe of the webhooks keeps failing: the webhooks are not ready");
                 } else {
-                    tracing::debug!(why, "the probe of the webhooks failed, trying again");
+                    tracing::debug!(why, "the probe of the webhooks failed, retrying");
                 }
                 Some(PROBE_EVERY)
             }
@@ -303,8 +303,13 @@ fn changes<K: Configuration>(client: &Client, watches: &Watches, wanted: &K) -> 
 
 async fn in_time<T>(action: &str, call: impl Future<Output = kube::Result<T>>) -> Result<T, (ErrorClass, String)> {
     match tokio::time::timeout(DEADLINE, call).await {
-        Ok(answer) => answer.map_err(|error| (error.class(), format!("failed to {action} it: {}", chain(&error)))),
-        Err(_) => Err((ErrorClass::Transient, format!("failed to {action} it: no answer in time"))),
+        Ok(answer) => answer.map_err(|error| {
+            (error.class(), format!("failed to {action} the webhook configuration: {}", chain(&error)))
+        }),
+        Err(_) => Err((
+            ErrorClass::Transient,
+            format!("failed to {action} the webhook configuration: the API server did not answer in time"),
+        )),
     }
 }
 

@@ -49,8 +49,8 @@ impl Probe {
         let params = PostParams { dry_run: true, ..PostParams::default() };
         let object = self.object();
         match tokio::time::timeout(DEADLINE, self.api.create(&params, &object)).await {
-            Err(_) => Err("no answer in time".to_owned()),
-            Ok(Ok(_)) => Err("the API server does not ask the webhooks yet".to_owned()),
+            Err(_) => Err("the API server did not answer in time".to_owned()),
+            Ok(Ok(_)) => Err("the API server does not yet call the webhooks".to_owned()),
             Ok(Err(kube::Error::Api(status))) if status.message.contains(ANSWER) => Ok(()),
             Ok(Err(error)) => Err(crate::error_class::chain(&error)),
         }
@@ -62,7 +62,8 @@ impl Probe {
         let params = PostParams { dry_run: true, ..PostParams::default() };
         let created = in_time(self.api.create(&params, &object(json!({"podName": NAME, "notifier": NAME})))).await;
         let created = created.map_err(|error| crate::error_class::chain(&error))?;
-        let Time(time) = created.creation_timestamp().ok_or("the API server does not tell the time")?;
+        let Time(time) =
+            created.creation_timestamp().ok_or("the API server returned an object without a creation time")?;
         Ok(time)
     }
 

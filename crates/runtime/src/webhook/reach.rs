@@ -25,13 +25,13 @@ pub enum Reach {
 
 #[derive(Debug, PartialEq, Eq, Snafu)]
 pub enum Error {
-    #[snafu(display("`{given}` is no URL of webhooks: write https://HOST or https://HOST:PORT"))]
+    #[snafu(display("`{given}` is not a valid webhook URL: write https://HOST or https://HOST:PORT"))]
     NoUrl { given: String },
-    #[snafu(display("`{given}` names no Service: write NAMESPACE/NAME or NAMESPACE/NAME:PORT"))]
+    #[snafu(display("`{given}` is not a valid Service: write NAMESPACE/NAME or NAMESPACE/NAME:PORT"))]
     NoService { given: String },
     #[snafu(display(
-        "the webhooks listen on `{address}`, which is every address of this host: say by which one the API server \
-         reaches them, with --webhook-url or --webhook-service"
+        "the webhooks listen on `{address}`, which is every address of this host: set --webhook-url or \
+         --webhook-service to the address at which the API server reaches them"
     ))]
     Everywhere { address: SocketAddr },
 }

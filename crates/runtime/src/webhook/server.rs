@@ -139,15 +139,16 @@ impl Desk {
         };
         trust.grant();
         let answered = tokio::time::timeout_at(by_when, self.review(review, request, by_when)).await;
-        let answered = answered
-            .unwrap_or_else(|_| Err(Failure(StatusCode::GATEWAY_TIMEOUT, format!("no verdict within {time:?}"))));
+        let answered = answered.unwrap_or_else(|_| {
+            Err(Failure(StatusCode::GATEWAY_TIMEOUT, format!("the webhook did not answer within {time:?}")))
+        });
         let (verdict, response) = match answered {
             Ok(answer) => {
                 let verdict = if answer.allowed { "allowed" } else { "denied" };
                 (verdict, json(&answer.into_review()))
             }
             Err(Failure(status, words)) => {
-                tracing::warn!(webhook, %status, words, "a review was not answered");
+                tracing::warn!(webhook, %status, words, "failed to answer an admission review");
                 // As plain text, it is shown to the person.
                 let mut response = answer_with("text/plain", words.into());
                 *response.status_mut() = status;
@@ -170,7 +171,7 @@ impl Desk {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.is_none_or(|told| now >= told + TELL_EVERY) {
             *told = Some(now);
-            tracing::warn!("refused a request to the webhooks that does not come from the API server");
+            tracing::warn!("refused a request to the webhooks that did not come from the API server");
         }
     }
 
@@ -183,14 +184,18 @@ impl Desk {
         let room = self.bodies.acquire().await.expect("the semaphore is never closed");
         let body =
             tokio::time::timeout(BODY_DEADLINE, Limited::new(request.into_body(), LARGEST_REVIEW).collect()).await;
-        let late =
-            |_| Failure(StatusCode::REQUEST_TIMEOUT, format!("the review did not arrive within {BODY_DEADLINE:?}"));
+        let late = |_| {
+            Failure(
+                StatusCode::REQUEST_TIMEOUT,
+                format!("the admission review did not arrive within {BODY_DEADLINE:?}"),
+            )
+        };
         let body = body.map_err(late)?.map_err(|error| {
             let status = match error.is::<LengthLimitError>() {
                 true => StatusCode::PAYLOAD_TOO_LARGE,
                 false => StatusCode::BAD_REQUEST,
             };
-            Failure(status, format!("cannot read the review: {error}"))
+            Failure(status, format!("failed to read the admission review: {error}"))
         })?;
         let body = body.to_bytes();
         let ask = parse(&body).map_err(|error| Failure(StatusCode::BAD_REQUEST, error))?;
@@ -208,8 +213,8 @@ impl Desk {
 
 fn parse(body: &[u8]) -> Result<Ask, String> {
     let review: AdmissionReview<DynamicObject> =
-        serde_json::from_slice(body).map_err(|error| format!("not an AdmissionReview: {error}"))?;
-    review.try_into().map_err(|_| "an AdmissionReview without a request".to_owned())
+        serde_json::from_slice(body).map_err(|error| format!("the request is not an AdmissionReview: {error}"))?;
+    review.try_into().map_err(|_| "the AdmissionReview has no request".to_owned())
 }
 
 fn json(review: &AdmissionReview<DynamicObject>) -> Response<Full<Bytes>> {

@@ -28,7 +28,7 @@ const PREFIX: &str = "token-";
 const DIGITS: usize = 64;
 
 #[derive(Debug, Snafu)]
-#[snafu(display("failed to get random bytes for the webhooks' token"))]
+#[snafu(display("failed to read random bytes for the webhooks' token"))]
 pub struct Error;
 
 /// The first segment of a webhook's path.
