@@ -35,7 +35,9 @@ impl Verdict {
         match code {
             // A failure that says 0 contradicts itself: what it says in words is kept.
             Some(code) if code != 0 => Self::Exit(code),
-            Some(_) | None => Self::Refused(status.message.clone().unwrap_or_else(|| "it gave no reason".to_owned())),
+            Some(_) | None => Self::Refused(
+                status.message.clone().unwrap_or_else(|| "the container runtime gave no reason".to_owned()),
+            ),
         }
     }
 

@@ -35,7 +35,7 @@ use crate::{
 /// How much of the body is read: as much as is kept of any output.
 const READ: usize = 10 << 10;
 
-const REMAINS: &str = "ProcessMayRemain: it was sent, and whoever was asked may still act on it";
+const REMAINS: &str = "ProcessMayRemain: the request was sent, and the server may still act on it";
 
 pub(crate) async fn get(action: &HttpGetAction, instance: &Instance, until: &Until) -> Attempt {
     let question = match Question::new(action, instance) {
@@ -52,9 +52,7 @@ pub(crate) async fn get(action: &HttpGetAction, instance: &Instance, until: &Unt
         }
         Ok(Err(message)) => Attempt::failed(ErrorType::HandlerFailed, format!("GET {question} failed: {message}")),
         Err(Stop::TimeOver) => unanswered(Attempt::timed_out(&format!("GET {question}"), until)),
-        Err(Stop::Cancelled) => {
-            unanswered(Attempt::unknown(format!("GET {question} was cancelled before it was answered")))
-        }
+        Err(Stop::Cancelled) => unanswered(Attempt::unknown(format!("GET {question} was cancelled before the answer"))),
     }
 }
 
@@ -145,7 +143,9 @@ async fn beginning(mut body: Incoming) -> Result<String, hyper::Error> {
 
 /// A kubelet's, and those that are written: they replace them.
 fn headers(written: &[HttpHeader], host: &str) -> Result<HeaderMap, Failure> {
-    let wrong = |what: &str| Failure::new(ErrorType::Unsupported, format!("httpHeaders: `{what}` cannot be sent"));
+    let wrong = |what: &str| {
+        Failure::new(ErrorType::Unsupported, format!("httpHeaders: `{what}` is not a valid header: fix it"))
+    };
     let mut headers = HeaderMap::new();
     headers.insert(HOST, host.parse().map_err(|_| wrong(host))?);
     headers.insert(USER_AGENT, HeaderValue::from_static(concat!("boathook/", env!("CARGO_PKG_VERSION"))));

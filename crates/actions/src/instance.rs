@@ -26,7 +26,7 @@ impl Instance {
     pub(crate) fn host<'a>(&'a self, written: Option<&'a str>) -> Result<&'a str, Failure> {
         let written = written.filter(|host| !host.is_empty());
         written.or(self.address.as_deref()).ok_or_else(|| {
-            Failure::new(ErrorType::Unsupported, "the pod's address is not known here: write `host` into the action")
+            Failure::new(ErrorType::Unsupported, "the pod's address is unknown: write `host` in the action")
         })
     }
 
@@ -40,11 +40,12 @@ impl Instance {
             }
         };
         number.filter(|port| *port > 0).ok_or_else(|| match written {
-            IntOrString::Int(number) => {
-                Failure::new(ErrorType::Unsupported, format!("{number} is no port: write one of 1 to 65535"))
-            }
+            IntOrString::Int(number) => Failure::new(
+                ErrorType::Unsupported,
+                format!("{number} is not a valid port: write a number from 1 to 65535"),
+            ),
             IntOrString::String(name) => {
-                let message = format!("the container has no port that is named `{name}`: write its number");
+                let message = format!("the container has no port named `{name}`: write its number");
                 Failure::new(ErrorType::Unsupported, message)
             }
         })

@@ -35,7 +35,7 @@ impl Attempt {
 
     /// It was cancelled, and nothing of it had begun.
     pub(crate) fn revoked() -> Self {
-        Self::failed(ErrorType::Revoked, "cancelled before anything was run")
+        Self::failed(ErrorType::Revoked, "cancelled before the action ran")
     }
 
     /// Keeps the instance of the attempt before, if this one found none: without an instance, no attempt began anything.

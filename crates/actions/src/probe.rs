@@ -46,7 +46,7 @@ pub(crate) async fn ask(place: &Place, target: &Target, probe: &Probe, until: &U
         // A question that nobody answered is asked again, as a kubelet does.
         if attempt.process_may_remain && matches!(action.deed, Deed::Exec(_)) {
             // Asking again would leave one more behind.
-            let message = format!("the probe is not asked again: {}", last.unwrap_or_default());
+            let message = format!("Boathook does not repeat the probe: {}", last.unwrap_or_default());
             let failed = Attempt::failed(ErrorType::ProbeFailed, message);
             return Verdict::Failed(Attempt { process_may_remain: true, ..failed });
         }
@@ -55,14 +55,14 @@ pub(crate) async fn ask(place: &Place, target: &Target, probe: &Probe, until: &U
 }
 
 fn given_up(stop: Stop, last: Option<String>, until: &Until) -> Attempt {
-    let last = last.unwrap_or_else(|| "it had not been asked".to_owned());
+    let last = last.unwrap_or_else(|| "it did not run".to_owned());
     match stop {
         Stop::TimeOver => {
-            let message = format!("the probe did not pass within {:?}; the last time: {last}", until.limit());
+            let message = format!("the probe did not pass within {:?}; last result: {last}", until.limit());
             Attempt::failed(ErrorType::ProbeFailed, message)
         }
         Stop::Cancelled => {
-            let message = format!("cancelled after the handler, before its probe passed; the last time: {last}");
+            let message = format!("cancelled after the handler, before its probe passed; last result: {last}");
             Attempt { process_may_remain: false, ..Attempt::unknown(message) }
         }
     }

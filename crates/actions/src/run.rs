@@ -132,7 +132,7 @@ fn with_the_one_before(attempt: Attempt, before: Option<String>) -> Attempt {
     let Attempt { outcome, .. } = &attempt;
     match (outcome, before) {
         (Outcome::Failed(failure), Some(before)) if failure.kind == ErrorType::HandlerTimeout => {
-            let message = format!("{}; the attempt before it: {before}", failure.message);
+            let message = format!("{}; the previous attempt: {before}", failure.message);
             Attempt { outcome: Outcome::Failed(Failure::new(failure.kind, message)), ..attempt }
         }
         (Outcome::Succeeded | Outcome::Failed(_) | Outcome::Unknown(_), _) => attempt,

@@ -143,7 +143,7 @@ impl SessionEnd {
 }
 
 fn broken() -> SessionEnd {
-    SessionEnd::Lost("the executor broke down".to_owned())
+    SessionEnd::Lost("the executor panicked".to_owned())
 }
 
 /// A command that ended before it was ready has failed, however well it ended.
@@ -214,7 +214,7 @@ async fn release(mut streams: Streams, command: &[String], within: Duration) -> 
 fn words(attempt: &Attempt) -> String {
     match attempt.outcome.failure() {
         Some(failure) => failure.message.clone(),
-        None => "it ended with exit code 0".to_owned(),
+        None => "the command ended with exit code 0".to_owned(),
     }
 }
 

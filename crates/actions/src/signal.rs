@@ -13,36 +13,43 @@ use crate::{
 /// Through the API server there is no way to a process.
 pub(crate) fn unsupported(signal: Signal) -> Attempt {
     let message = format!(
-        "{signal} cannot be sent through the API server: run `boathook agent` on each node and the controller with \
-         `--executor agent`"
+        "Boathook cannot send {signal} through the API server: run `boathook agent` on each node and the controller \
+         with `--executor agent`"
     );
     Attempt::failed(ErrorType::Unsupported, message)
 }
 
 pub(crate) async fn send(runtime: &Runtime, container_id: &str, signal: Signal, until: &Until) -> Attempt {
     if !runtime.allows(signal) {
-        let message = format!("{signal} is not sent on this node: start the agent with `--allow-signals {signal}`");
+        let message =
+            format!("the agent of this node may not send {signal}: start the agent with `--allow-signals {signal}`");
         return Attempt::failed(ErrorType::Unsupported, message);
     }
     match until.run(deliver(runtime, container_id, signal)).await {
         Ok(Ok(())) => Attempt::succeeded(),
         Ok(Err(failure)) => failure.into(),
-        Err(Stop::TimeOver) => Attempt::timed_out(&format!("sending {signal}"), until),
+        Err(Stop::TimeOver) => Attempt::timed_out(&format!("the delivery of {signal}"), until),
         Err(Stop::Cancelled) => Attempt::revoked(),
     }
 }
 
 async fn deliver(runtime: &Runtime, container_id: &str, signal: Signal) -> Result<(), Failure> {
     let first = runtime.first_process(container_id).await?;
-    let gone = || Failure::new(ErrorType::ContainerNotRunning, format!("container `{container_id}` has just ended"));
+    let gone = || {
+        Failure::new(
+            ErrorType::ContainerNotRunning,
+            format!("container `{container_id}` ended before the signal was sent"),
+        )
+    };
     let number = Number::from_named_raw(signal.number())
-        .ok_or_else(|| Failure::new(ErrorType::Unsupported, format!("{signal} is not known on this node")))?;
+        .ok_or_else(|| Failure::new(ErrorType::Unsupported, format!("this node does not support {signal}")))?;
     let dispositions = Dispositions::of(first.pid()).map_err(|_| gone())?;
     // These two cannot be handled; whoever allowed them knows.
     let needs_no_handler = number == Number::KILL || number == Number::STOP;
     if !needs_no_handler && !dispositions.handles(number) {
         let message = format!(
-            "the container's first process neither catches nor blocks nor awaits {signal}: it would be lost, or end the container"
+            "the container's first process does not handle {signal}, which would be lost or end the container: handle \
+             the signal in that process"
         );
         return Err(Failure::new(ErrorType::SignalNotHandled, message));
     }

@@ -18,7 +18,7 @@ pub(crate) async fn connect(action: &TcpSocketAction, instance: &Instance, until
     match until.run(open(host, port)).await {
         Ok(Ok(_)) => Attempt::succeeded(),
         Ok(Err(message)) => Attempt::failed(ErrorType::HandlerFailed, message),
-        Err(Stop::TimeOver) => Attempt::timed_out(&format!("connecting to {host} port {port}"), until),
+        Err(Stop::TimeOver) => Attempt::timed_out(&format!("the connection to {host} port {port}"), until),
         Err(Stop::Cancelled) => Attempt::revoked(),
     }
 }

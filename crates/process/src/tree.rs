@@ -32,11 +32,11 @@ pub struct Tree {
 #[derive(Debug, Snafu)]
 #[snafu(visibility(pub(crate)))]
 pub enum Remaining {
-    #[snafu(display("failed to look at the processes: {source}"))]
+    #[snafu(display("failed to list the processes: {source}"))]
     Unseen { source: io::Error },
     #[snafu(display("not allowed to end process {pid}: the agent needs CAP_KILL"))]
     NotAllowed { pid: i32, source: io::Error },
-    #[snafu(display("process {pid} did not end when it was killed"))]
+    #[snafu(display("process {pid} did not end after SIGKILL"))]
     Stubborn { pid: i32 },
 }
 
@@ -89,7 +89,7 @@ impl Tree {
     fn remove_cgroup(&self) {
         if let Some(Err(error)) = self.cgroup.as_ref().map(Cgroup::remove) {
             // With its container it goes by itself; else it is an empty folder.
-            tracing::debug!(%error, "a command's cgroup was not removed");
+            tracing::debug!(%error, "failed to remove the cgroup of a command");
         }
     }
 

@@ -23,7 +23,7 @@ use crate::{
 /// kube's own default, 1 KiB, makes many small steps of a large output.
 const PIPE_SIZE: usize = 64 << 10;
 
-const REMAINS: &str = "ProcessMayRemain: through the API server it cannot be ended, with the node agent it can";
+const REMAINS: &str = "ProcessMayRemain: Boathook cannot end it through the API server; the node agent can";
 
 /// The exec of an API server. Needs `get` of pods, `get` and `create` of pods/exec.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ impl ApiServer {
     /// Looked up live, right before it is used: a pod re-created under the same name is another pod.
     pub(super) async fn find(&self, target: &Target) -> Result<Instance, Failure> {
         let found = self.pods(target).get_opt(&target.pod).await;
-        let pod = found.map_err(|error| of_api_error(&error, &format!("look at pod `{}`", target.pod)))?;
+        let pod = found.map_err(|error| of_api_error(&error, &format!("get pod `{}`", target.pod)))?;
         instance_of(pod.as_ref(), target)
     }
 
@@ -73,9 +73,11 @@ impl ApiServer {
             Ok(Ok(process)) => Ok(ApiStreams::of(process)),
             Ok(Err(kube::Error::Api(status))) => Err(refused_by_api(command, &status)),
             Ok(Err(error)) => Err(Attempt::unknown(format!("the stream of {} was lost: {error}", shown(command)))),
-            Err(Stop::TimeOver) => Err(remaining(Attempt::timed_out(&format!("starting {}", shown(command)), until))),
+            Err(Stop::TimeOver) => {
+                Err(remaining(Attempt::timed_out(&format!("the start of {}", shown(command)), until)))
+            }
             Err(Stop::Cancelled) => {
-                Err(Attempt::unknown(format!("{} was cancelled as it began; {REMAINS}", shown(command))))
+                Err(Attempt::unknown(format!("{} was cancelled when it began; {REMAINS}", shown(command))))
             }
         }
     }
@@ -120,16 +122,16 @@ fn remaining(attempt: Attempt) -> Attempt {
 /// The instance that runs now, in the pod that is meant.
 fn instance_of(pod: Option<&Pod>, target: &Target) -> Result<Instance, Failure> {
     let Target { pod: name, pod_uid, container, .. } = target;
-    let pod = pod.ok_or_else(|| Failure::new(ErrorType::PodNotFound, format!("there is no pod `{name}`")))?;
+    let pod = pod.ok_or_else(|| Failure::new(ErrorType::PodNotFound, format!("pod `{name}` not found")))?;
     if pod.uid().as_deref() != Some(pod_uid) {
-        let message = format!("pod `{name}` is another one by now: the one that was meant (UID {pod_uid}) is gone");
+        let message = format!("pod `{name}` was replaced: the pod with UID {pod_uid} is gone");
         return Err(Failure::new(ErrorType::PodNotFound, message));
     }
     let not_running = |how: &str| {
         Failure::new(ErrorType::ContainerNotRunning, format!("container `{container}` of pod `{name}` {how}"))
     };
     let status = statuses(pod).find(|status| status.name == *container);
-    let status = status.ok_or_else(|| not_running("has not been started"))?;
+    let status = status.ok_or_else(|| not_running("has not started"))?;
     let running = status.state.as_ref().is_some_and(|state| state.running.is_some());
     let id = status.container_id.clone().filter(|id| running && !id.is_empty());
     Ok(Instance {
@@ -159,7 +161,9 @@ fn of_api_error(error: &kube::Error, what: &str) -> Failure {
         kube::Error::Api(status) if status.code == 403 => {
             Failure::new(ErrorType::Forbidden, format!("not allowed to {what}: {}", status.message))
         }
-        error => Failure::new(ErrorType::HandlerFailed, format!("failed to {what}, so nothing was run: {error}")),
+        error => {
+            Failure::new(ErrorType::HandlerFailed, format!("failed to {what}, so the action was not run: {error}"))
+        }
     }
 }
 

@@ -17,8 +17,8 @@ use crate::{Failure, Outcome, exec::Verdict, outcome::Attempt};
 /// A held command says little.
 const CHUNK: usize = 4 << 10;
 
-const INPUT_CLOSED: &str = "ProcessMayRemain: its input was closed, upon which a held command must end; the node agent \
-                            would have ended it";
+const INPUT_CLOSED: &str = "ProcessMayRemain: Boathook closed its input, and a held command must then end; with the \
+                            node agent, Boathook can end it";
 
 /// What came.
 #[derive(Debug)]

@@ -61,7 +61,7 @@ impl Place {
     /// Begins a command whose session is held; there is one if it has succeeded, which is when it is ready.
     pub(crate) async fn begin(&self, target: &Target, deed: &Deed, until: &Until) -> (Attempt, Option<Session>) {
         let Deed::Exec(ExecAction { command, hold: _ }) = deed else {
-            return (Attempt::failed(ErrorType::Unsupported, "only the session of a command can be held"), None);
+            return (Attempt::failed(ErrorType::Unsupported, "only a command can hold its session: remove hold"), None);
         };
         let instance = match until.before_more().run(self.find(target)).await {
             Ok(Ok(instance)) => instance,
@@ -123,7 +123,7 @@ impl Place {
                     _ => None,
                 },
                 Ok(Ok(now)) if now.container_id != instance.container_id => {
-                    let message = format!("container `{}` was restarted meanwhile", target.container);
+                    let message = format!("container `{}` restarted meanwhile", target.container);
                     Some(Failure::new(ErrorType::ContainerNotRunning, message))
                 }
                 Ok(Ok(_)) => None,
@@ -143,7 +143,7 @@ impl Place {
 
 fn not_looked_for(stop: Stop, until: &Until) -> Attempt {
     match stop {
-        Stop::TimeOver => Attempt::timed_out("looking for the container (nothing was run)", until),
+        Stop::TimeOver => Attempt::timed_out("the search for the container (the action was not run)", until),
         Stop::Cancelled => Attempt::revoked(),
     }
 }

@@ -25,7 +25,7 @@ fn an_attempt_that_was_cut_short_tells_why_the_one_before_it_failed() {
         attempt.outcome.failure().map(|failure| failure.message.clone())
     };
     let late = || Attempt::failed(ErrorType::HandlerTimeout, "too late");
-    assert_eq!(told(late(), Some("exit code 7")).as_deref(), Some("too late; the attempt before it: exit code 7"));
+    assert_eq!(told(late(), Some("exit code 7")).as_deref(), Some("too late; the previous attempt: exit code 7"));
     assert_eq!(told(late(), None).as_deref(), Some("too late"));
     let failed = Attempt::failed(ErrorType::HandlerFailed, "exit code 8");
     assert_eq!(told(failed, Some("exit code 7")).as_deref(), Some("exit code 8"));

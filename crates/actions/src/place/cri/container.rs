@@ -25,11 +25,12 @@ impl Runtime {
     pub(crate) async fn first_process(&self, container_id: &str) -> Result<FirstProcess, Failure> {
         let pid = self.pid(container_id).await?;
         let held = Handle::of(pid).map_err(|error| {
-            Failure::new(ErrorType::Forbidden, format!("not allowed to hold process {pid} of the container: {error}"))
+            Failure::new(ErrorType::Forbidden, format!("not allowed to open process {pid} of the container: {error}"))
         })?;
         let not_seen = || {
-            let message =
-                format!("process {pid} of the container is not seen: the agent needs the host's pid namespace");
+            let message = format!(
+                "the agent does not see process {pid} of the container: run the agent in the host's PID namespace"
+            );
             Failure::new(ErrorType::Unsupported, message)
         };
         let again = self.pid(container_id).await?;
@@ -43,7 +44,9 @@ impl Runtime {
 
     async fn pid(&self, container_id: &str) -> Result<i32, Failure> {
         let asked = ContainerStatusRequest { container_id: container_id.to_owned(), verbose: true };
-        let told = self.call("tell of a container", async |mut client| client.container_status(asked).await).await;
+        let told = self
+            .call("return the status of a container", async |mut client| client.container_status(asked).await)
+            .await;
         let told = match told {
             Err(RuntimeError::Refused { source, .. }) if source.code() == tonic::Code::NotFound => {
                 return Err(not_running(container_id));

@@ -115,7 +115,9 @@ impl Runtime {
                 return Err(ended.map_or(NotGated::NoShell(place), NotGated::Attempt));
             }
             Ok(Ok(AtGate::Ended(None))) => return Err(refused(command, "the stream was lost before it began").into()),
-            Ok(Err(error)) => return Err(refused(command, &format!("its process could not be held: {error}")).into()),
+            Ok(Err(error)) => {
+                return Err(refused(command, &format!("the agent failed to track its process: {error}")).into());
+            }
             Err(stop) => return Err(not_begun(stop, command, until).into()),
         };
         // If this fails, the stream ends without a status; if it is late, everything is.
@@ -131,13 +133,13 @@ impl Runtime {
         until: &Until,
     ) -> Result<Running, Attempt> {
         let search = Search::new(&place, command)
-            .map_err(|error| refused(command, &format!("the container's processes are not seen: {error}")))?;
+            .map_err(|error| refused(command, &format!("the agent does not see the container's processes: {error}")))?;
         let hold = Hold::Sought(search);
         match until.run(Stream::open(self, &place.container_id, command.to_owned(), input)).await {
             Ok(Ok(stream)) => Ok(Running { stream, hold, place, gated: false, output: Tail::default() }),
             Ok(Err(NotOpened::Refused(words))) => Err(refused(command, &words)),
             Ok(Err(NotOpened::Lost(words))) => {
-                let why = format!("the stream of {} was lost as it began: {words}", shown(command));
+                let why = format!("the stream of {} was lost when it began: {words}", shown(command));
                 Err(ended_by_us(Attempt::unknown(why), hold.end(&place).await))
             }
             Err(stop) => Err(ended_by_us(stopped(stop, command, until), hold.end(&place).await)),
@@ -194,14 +196,18 @@ fn ended_at_gate(verdict: Verdict, command: &[String]) -> Option<Attempt> {
     match verdict {
         Verdict::Refused(_) => None,
         // However well it ended, it never became the command.
-        Verdict::Exit(0) => Some(refused(command, &format!("{SHELL} of the image ended by itself, with exit code 0"))),
+        Verdict::Exit(0) => {
+            Some(refused(command, &format!("{SHELL} of the image ended with exit code 0 before it ran the command")))
+        }
         Verdict::Exit(_) => Some(verdict.into_attempt(command)),
     }
 }
 
 fn not_begun(stop: Stop, command: &[String], until: &Until) -> Attempt {
     match stop {
-        Stop::TimeOver => Attempt::timed_out(&format!("starting {} (nothing of it was run)", shown(command)), until),
+        Stop::TimeOver => {
+            Attempt::timed_out(&format!("the start of {} (the command was not run)", shown(command)), until)
+        }
         Stop::Cancelled => Attempt::revoked(),
     }
 }
@@ -216,7 +222,7 @@ fn stopped(stop: Stop, command: &[String], until: &Until) -> Attempt {
 /// With what is known after everything was ended, or was not.
 fn ended_by_us(attempt: Attempt, ended: Result<(), String>) -> Attempt {
     let added = match &ended {
-        Ok(()) => "everything that it started was ended".to_owned(),
+        Ok(()) => "the agent ended all processes of the command".to_owned(),
         Err(remaining) => format!("ProcessMayRemain: {remaining}"),
     };
     let with = |failure: Failure| Failure { message: format!("{}; {added}", failure.message), ..failure };

@@ -53,8 +53,8 @@ pub(super) fn mark(id: &str) -> String {
 /// What an exit code of the gate itself means: a shell that cannot become the command tells it by these.
 pub(super) fn explain(code: i32, program: &str) -> Option<String> {
     match code {
-        127 => Some(format!("exit code 127: program `{program}` was not found, or ended so by itself")),
-        126 => Some(format!("exit code 126: program `{program}` could not be run, or ended so by itself")),
+        127 => Some(format!("exit code 127: program `{program}` was not found, or itself ended with this code")),
+        126 => Some(format!("exit code 126: program `{program}` could not be run, or itself ended with this code")),
         _ => None,
     }
 }

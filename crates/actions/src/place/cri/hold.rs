@@ -73,7 +73,7 @@ impl Hold {
                     tokio::time::sleep(watch).await;
                     watch = LATER_WATCHES.min(watch * 2);
                     if let Err(error) = tree.observe() {
-                        tracing::debug!(%error, "the processes of a command could not be looked at");
+                        tracing::debug!(%error, "failed to list the processes of a command");
                     }
                 }
                 Self::Sought(_) => {
@@ -94,7 +94,7 @@ impl Hold {
         match found {
             Ok(Some(held)) => *self = held,
             Ok(None) => {}
-            Err(error) => tracing::debug!(%error, "the first process of a command could not be looked for"),
+            Err(error) => tracing::debug!(%error, "failed to search for the first process of a command"),
         }
     }
 
@@ -109,7 +109,7 @@ impl Hold {
                 }
                 Ok(())
             }
-            Self::Sought(_) => Err("its first process was not found among the container's".to_owned()),
+            Self::Sought(_) => Err("the agent did not find its first process in the container".to_owned()),
         }
     }
 
@@ -134,12 +134,12 @@ pub(super) fn cgroup_name(id: &str) -> String {
 /// One of its own inside the container's, if that can be had: it is the surest hold, and not the only one.
 fn cgroup(place: &Place, first: Identity, id: &str) -> Option<Cgroup> {
     let made = Cgroup::within(place.pid, &place.container_id, &cgroup_name(id));
-    let made = made.inspect_err(|error| tracing::debug!(%error, "no cgroup could be made in the container's"));
+    let made = made.inspect_err(|error| tracing::debug!(%error, "failed to create a cgroup in the container's cgroup"));
     let cgroup = made.ok().flatten()?;
     match cgroup.add(first.pid) {
         Ok(()) => Some(cgroup),
         Err(error) => {
-            tracing::debug!(%error, "a command could not be moved into a cgroup");
+            tracing::debug!(%error, "failed to move a command into a cgroup");
             cgroup.remove().ok();
             None
         }

@@ -64,13 +64,13 @@ pub enum RuntimeError {
     },
     #[snafu(display("the container runtime at `{}` did not {what} within {within:?}", socket.display()))]
     Late { what: &'static str, socket: PathBuf, within: Duration },
-    #[snafu(display("the container runtime does not tell the first process of container `{container}`"))]
+    #[snafu(display("the container runtime does not report the first process of container `{container}`"))]
     NoProcess { container: String },
 }
 
 impl From<RuntimeError> for Failure {
     fn from(error: RuntimeError) -> Self {
-        Self::new(ErrorType::HandlerFailed, format!("{error}; nothing was run"))
+        Self::new(ErrorType::HandlerFailed, format!("{error}; the action was not run"))
     }
 }
 
@@ -117,14 +117,14 @@ impl Runtime {
     pub async fn answers(&self, within: Duration) -> Result<(), RuntimeError> {
         let asked = VersionRequest::default();
         let version = async |mut client: RuntimeServiceClient<Channel>| client.version(asked).await;
-        self.call_within(within, "say its version", version).await.map(drop)
+        self.call_within(within, "return its version", version).await.map(drop)
     }
 
     /// By this name a pod's status begins the ids of its containers.
     async fn name(&self) -> Result<&str, RuntimeError> {
         let ask = async || {
             let asked = VersionRequest::default();
-            let told = self.call("say its version", async |mut client| client.version(asked).await).await?;
+            let told = self.call("return its version", async |mut client| client.version(asked).await).await?;
             Ok(told.runtime_name)
         };
         self.name.get_or_try_init(ask).await.map(String::as_str)

@@ -50,12 +50,12 @@ impl Notes {
                 let pid = left.first.pid;
                 if let Err(error) = left.end().await {
                     // It is tried again by the next.
-                    tracing::error!(pid, %error, "a command of an earlier agent may still be running");
+                    tracing::error!(pid, %error, "failed to end a command of an earlier agent: it may still run");
                     return;
                 }
-                tracing::warn!(pid, "a command of an earlier agent was ended");
+                tracing::warn!(pid, "ended a command of an earlier agent");
             }
-            None => tracing::debug!(path = %path.display(), "a note of an exec is of no use any more"),
+            None => tracing::debug!(path = %path.display(), "removed the outdated record of an exec"),
         }
         Note { path }.close();
     }
@@ -75,7 +75,8 @@ impl Notes {
         let path = self.dir.join(id);
         let Identity { pid, started } = first;
         if let Err(error) = private::write(&path, format!("{} {pid} {started}\n", self.boot).as_bytes()) {
-            tracing::warn!(path = %path.display(), %error, "failed to note an exec: a crash would leave it running");
+            tracing::warn!(path = %path.display(), %error, "failed to record an exec: it would keep running after a \
+                                                            crash of the agent");
         }
         Note { path }
     }
@@ -87,7 +88,7 @@ impl Note {
         match fs::remove_file(&self.path) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => tracing::warn!(path = %self.path.display(), %error, "failed to remove the note of an exec"),
+            Err(error) => tracing::warn!(path = %self.path.display(), %error, "failed to remove the record of an exec"),
         }
     }
 }

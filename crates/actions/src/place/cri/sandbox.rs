@@ -43,7 +43,9 @@ impl Runtime {
         let Some(latest) = listed.items.into_iter().max_by_key(|sandbox| sandbox.created_at) else { return Ok(None) };
 
         let request = PodSandboxStatusRequest { pod_sandbox_id: latest.id.clone(), verbose: false };
-        let told = self.call("tell of a sandbox", async |mut client| client.pod_sandbox_status(request).await).await?;
+        let told = self
+            .call("return the status of a sandbox", async |mut client| client.pod_sandbox_status(request).await)
+            .await?;
         let network = told.status.and_then(|status| status.network);
         let address = network.map(|network| network.ip).filter(|address| !address.is_empty());
 

@@ -60,21 +60,24 @@ impl Stream {
     ) -> Result<Self, NotOpened> {
         let container_id = container_id.to_owned();
         let request = ExecRequest { container_id, cmd: command, tty: false, stdin, stdout: true, stderr: true };
-        let offered = runtime.call("offer an exec", async |mut client| client.exec(request).await).await;
+        let offered = runtime.call("start an exec", async |mut client| client.exec(request).await).await;
         let url = offered.map_err(|error| NotOpened::Refused(words(&error)))?.url;
         Self::connect(&url).await
     }
 
     async fn connect(url: &str) -> Result<Self, NotOpened> {
-        let wrong =
-            || NotOpened::Refused(format!("the container runtime offers `{url}`, which is not http://HOST:PORT/PATH"));
+        let wrong = || {
+            NotOpened::Refused(format!(
+                "the container runtime returned the address `{url}`, which is not http://HOST:PORT/PATH"
+            ))
+        };
         let address = url.strip_prefix("http://").and_then(|rest| rest.split('/').next()).ok_or_else(wrong)?;
         let mut request = url.replacen("http", "ws", 1).into_client_request().map_err(|_| wrong())?;
         request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, PROTOCOL);
         let connected = TcpStream::connect(address).await;
         let connected = connected.map_err(|error| {
             NotOpened::Refused(format!(
-                "the streaming server of the container runtime at {address} is not reached: {error}"
+                "failed to reach the streaming server of the container runtime at {address}: {error}"
             ))
         })?;
         let limits =
