@@ -18,7 +18,7 @@ use crate::{
 pub(crate) enum ActError {
     #[snafu(transparent)]
     Apply { source: ApplyError },
-    #[snafu(display("nothing was run: the undo could not be kept"))]
+    #[snafu(display("the handler was not run: failed to store its undo"))]
     Ledger { source: LedgerError },
 }
 

@@ -80,7 +80,7 @@ impl Digests {
     }
 }
 
-const CHANGED: &str = "what the pod declares is not what it declared when it was created: create the pod again";
+const CHANGED: &str = "the pod's notifiers changed after its creation: create the pod again";
 
 /// `None`: there is no digest, or a part of one: the disk was full, or the host crashed.
 fn read(path: &Path) -> io::Result<Option<String>> {

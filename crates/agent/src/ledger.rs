@@ -30,7 +30,8 @@ pub enum LedgerError {
     #[snafu(display("`{}` is in use: another agent runs with this --state-dir", path.display()))]
     InUse { path: PathBuf },
     #[snafu(display(
-        "`{}` is no record of this version, and what it says may have to be undone: read it, undo that by hand, remove it",
+        "`{}` is not a valid undo record of this version, and its undo may be due: read the file, run the undo by \
+         hand, then remove the file",
         path.display()
     ))]
     Unreadable { path: PathBuf, source: serde_json::Error },
@@ -140,7 +141,7 @@ impl Ledger {
                 Some("json") => match read(&path) {
                     Ok(record) => drop(records.insert(record.uid.clone(), record.without_sessions())),
                     // The others are owed all the same. It stays: only a person can tell what it meant.
-                    Err(error) => tracing::error!(error = %Report::from_error(error), "a record is left out"),
+                    Err(error) => tracing::error!(error = %Report::from_error(error), "skipped an undo record"),
                 },
                 // Half a record: its handler never ran.
                 Some("new") => fs::remove_file(&path).context(FileSnafu { what: "remove", path: &path })?,
@@ -167,7 +168,7 @@ impl Ledger {
             fs::rename(&new, &path)?;
             File::open(&self.dir)?.sync_all()
         };
-        write().context(FileSnafu { what: "keep the record", path: &path })?;
+        write().context(FileSnafu { what: "write the undo record", path: &path })?;
         self.lock().insert(record.uid.clone(), record);
         self.changes.send_replace(());
         Ok(())
@@ -181,7 +182,7 @@ impl Ledger {
         self.changes.send_replace(());
         let path = self.path(uid);
         if let Err(error) = fs::remove_file(&path) {
-            tracing::warn!(path = %path.display(), %error, "failed to remove a record of what is undone");
+            tracing::warn!(path = %path.display(), %error, "failed to remove the record of a finished undo");
         }
     }
 

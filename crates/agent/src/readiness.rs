@@ -32,7 +32,7 @@ pub(crate) struct Checked {
 
 impl Checked {
     pub(crate) fn nothing() -> Self {
-        let unchecked = |what: &str| watch::Sender::new(Err(format!("{what} was not asked yet")));
+        let unchecked = |what: &str| watch::Sender::new(Err(format!("the agent has not yet checked {what}")));
         Self { runtime: unchecked("the container runtime"), rights: unchecked("the API server") }
     }
 
@@ -85,6 +85,6 @@ pub(crate) async fn check_rights(client: &Client) -> Outcome {
     let wanted = RIGHTS.map(|(verb, resource)| rights::attributes(verb, GROUP, resource));
     let missing = rights::missing(client, wanted.into()).await;
     let missing: Vec<ResourceAttributes> =
-        missing.map_err(|error| format!("failed to ask for the agent's rights: {}", chain(&error)))?;
+        missing.map_err(|error| format!("failed to check the agent's rights: {}", chain(&error)))?;
     rights::none_missing(&missing)
 }

@@ -50,7 +50,7 @@ pub(crate) enum Error {
     Observe { source: ObserveError },
     #[snafu(transparent)]
     Act { source: ActError },
-    #[snafu(display("failed to keep that it is to be undone once more"))]
+    #[snafu(display("failed to store the repetition of an undo"))]
     Ledger { source: LedgerError },
 }
 

@@ -66,9 +66,9 @@ pub enum StartError {
     Ledger { source: LedgerError },
     #[snafu(transparent)]
     Digests { source: DigestError },
-    #[snafu(display("failed to read which boot this is"))]
+    #[snafu(display("failed to read the boot ID of the node"))]
     Boot { source: io::Error },
-    #[snafu(display("failed to read in `{}` what an earlier agent has left running", path.display()))]
+    #[snafu(display("failed to read in `{}` the commands that an earlier agent left running", path.display()))]
     Notes { path: PathBuf, source: io::Error },
 }
 
@@ -185,7 +185,7 @@ impl Agent {
         let ended = tokio::select! {
             Some(ended) = self.run_loop.join_next() => ended,
             Some(ended) = self.tasks.join_next() => ended,
-            else => return "nothing runs".to_owned(),
+            else => return "every part of the agent has ended".to_owned(),
         };
         match ended {
             Ok(part) => format!("{part} ended"),
@@ -200,7 +200,7 @@ impl Agent {
         self.desk.runs.let_go();
         let mut under_way = self.desk.runs.under_way();
         if tokio::time::timeout(GRACE, under_way.wait_for(|count| *count == 0)).await.is_err() {
-            tracing::warn!("some handlers had not ended {GRACE:?} after the stop: they are ended");
+            tracing::warn!("some handlers did not end within {GRACE:?} of the stop: ending them");
             self.desk.runs.cancel_all();
             // What is left then is noted, and the next agent ends it.
             let _ = tokio::time::timeout(ENDING, under_way.wait_for(|count| *count == 0)).await;

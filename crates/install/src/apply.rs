@@ -23,11 +23,13 @@ const ATTEMPTS: usize = 5;
 pub enum Error {
     #[snafu(display("failed to apply {kind} `{name}`"))]
     Apply { kind: String, name: String, source: kube::Error },
-    #[snafu(display("failed to apply everything within {deadline:?}: the API server is slow"))]
+    #[snafu(display("failed to apply all objects within {deadline:?}: the API server is slow"))]
     Late { deadline: Duration },
     #[snafu(display("failed to watch the CRD `{name}`"))]
     Watch { name: String, source: kube::runtime::wait::Error },
-    #[snafu(display("CRD `{name}` is not established after {deadline:?}: see its conditions"))]
+    #[snafu(display(
+        "CRD `{name}` was not established within {deadline:?}: check its conditions (`kubectl describe crd {name}`)"
+    ))]
     NotEstablished { name: String, deadline: Duration },
 }
 
