@@ -255,7 +255,7 @@ impl Service {
         let (webhooks, watches) = (self.webhooks.clone(), self.watches.clone());
         move || match webhooks.is_ready() {
             true => watches.ready(),
-            false => Err("the API server does not reach the webhooks yet".to_owned()),
+            false => Err("the API server does not yet reach the webhooks".to_owned()),
         }
     }
 
@@ -277,7 +277,7 @@ impl Service {
             Some(ended) = self.loops.join_next() => ended,
             Some(ended) = self.candidate.join_next() => ended,
             Some(ended) = self.others.join_next() => ended,
-            else => return "nothing runs".to_owned(),
+            else => return "every part of the controller has ended".to_owned(),
         };
         match ended {
             Ok(part) => format!("{part} ended"),
@@ -290,7 +290,7 @@ impl Service {
         self.controller.close();
         let mut under_way = self.controller.runs().under_way();
         if tokio::time::timeout(GRACE, under_way.wait_for(|count| *count == 0)).await.is_err() {
-            tracing::warn!("some handlers had not ended {GRACE:?} after the stop: their outcome will be unknown");
+            tracing::warn!("some handlers did not end within {GRACE:?} of the stop: their outcome will be unknown");
         }
         // Nobody works without the lease, so it is given back last.
         self.stop_loops.send_replace(true);

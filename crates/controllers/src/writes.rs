@@ -99,7 +99,7 @@ pub(crate) async fn hold<K: Written>(
     if held {
         finalizers.push(finalizer.to_owned());
     }
-    let what = if held { "hold" } else { "let go of" };
+    let what = if held { "add the finalizer of" } else { "remove the finalizer of" };
     match patch_metadata(client, object, what, json!({"finalizers": finalizers})).await {
         Err(error) if !held && error.class() == ErrorClass::NotFound => Ok(object.clone()),
         answer => answer,

@@ -82,15 +82,17 @@ fn look(observed: &Observed<'_>, now: Timestamp) -> Decision {
         return refuse(object, status, reason::FEATURE_DISABLED, message, now);
     }
     if !observed.author_checked {
-        let message = "it was created before Boathook's webhooks were seen to answer, so its author was not checked for \
-                       the right to `create podnotifications`: delete it and create it again";
+        let message = "the Notification was created before Boathook's webhooks answered, so Boathook did not check \
+                       whether its author may `create podnotifications`: delete the Notification and create it again";
         return refuse(object, status, reason::REFUSED, message, now);
     }
     let parallelism = object.spec.parallelism.unwrap_or_default();
     let (Ok(parallelism), Ok(pods)) = (usize::try_from(parallelism), &observed.pods) else {
         let wrong = match &observed.pods {
             Err(wrong) => format!("selector.{wrong}"),
-            Ok(_) => format!("parallelism: {parallelism} is negative; 0 or absent means all at once"),
+            Ok(_) => format!(
+                "parallelism: {parallelism} is negative: write a positive number, or omit it to notify all pods at once"
+            ),
         };
         return refuse(object, status, reason::INVALID, &wrong, now);
     };
@@ -157,11 +159,11 @@ fn result(status: &NotificationStatus, notifier: &str) -> (&'static str, String)
         _ => format!("{succeeded} succeeded, {failed} failed, {undeclared} without `{notifier}`"),
     };
     match (succeeded, failed, undeclared) {
-        (0, 0, 0) => (reason::NO_POD, "no Running pod was selected: check the selector's labels".to_owned()),
+        (0, 0, 0) => (reason::NO_POD, "the selector matched no Running pod: check its labels".to_owned()),
         (0, 0, _) => {
             let message = format!(
-                "no pod was notified: none of {undeclared} declares `{notifier}`; `boathook notifiers` lists what pods \
-                 declare"
+                "no pod was notified: none of {undeclared} declares notifier `{notifier}`. List the declared notifiers \
+                 with `boathook notifiers`"
             );
             (reason::NO_MATCHING_NOTIFIER, message)
         }

@@ -54,7 +54,7 @@ pub(crate) async fn only_boathook_writes_the_record_of_a_rollout(ctx: Ctx, _: Ex
         let change = json!({"status": change});
         ctx.poll_until(DEADLINE, "Boathook refuses the status", async || {
             let refused = refusal(user.patch_status::<DeploymentLifecycle>("web", change.clone()).await)?;
-            Ok(match refused.contains("only Boathook writes the status of deploymentlifecycles") {
+            Ok(match refused.contains("only Boathook writes the status of `deploymentlifecycles`") {
                 true => Look::Done(()),
                 // The API server's own, while it does not know of the grant.
                 false => Look::NotYet(refused),

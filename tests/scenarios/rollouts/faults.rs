@@ -103,7 +103,7 @@ pub(crate) async fn killed_while_a_hook_is_tried_again_it_runs_as_often_as_it_fa
     let controller = installation.controller(executor, &[]).await?;
     let mut web = Web::adopted(&ctx, web(&ctx), json!({"pre": succeeds_at_its_third_try()})).await?;
     web.roll_to("v2").await?;
-    web.until("pre has failed once", |now| {
+    web.until("pre failed once", |now| {
         let containers = now.pods.values().filter(|pod| is_hook(pod)).filter_map(|pod| pod.status.as_ref());
         let mut containers = containers.flat_map(|status| status.container_statuses.iter().flatten());
         containers.any(|container| container.restart_count > 0 || has_ended_before(container)).then_some(())

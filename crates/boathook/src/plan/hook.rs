@@ -148,7 +148,7 @@ pub(super) mod tests {
         assert_eq!(planned.containers[0].post_action.as_ref().unwrap().text(), "thaw (at most 10s)");
         assert_eq!(planned.freeze_timeout(), Duration::from_secs(7));
         let refused = hook("db", spec, vec![pod("db-0", "[]")]).unwrap_err();
-        assert!(refused.contains("declares the notifier `freeze`"), "{refused}");
+        assert!(refused.contains("declares notifier `freeze`"), "{refused}");
         let undeclared = json!({"preAction": {"notifier": "freeze"}, "postAction": {"notifier": "thaw"}});
         let refused = hook("db", undeclared, vec![pod("db-0", declared)]).unwrap_err();
         assert_eq!(refused, "container `main` of pod `db-0` declares no notifier `thaw`");

@@ -80,9 +80,9 @@ async fn why_it_would_fail_is_said() {
     for (documents, reasons) in [
         (
             SNAPSHOT.replace("claimName: data", "claimName: dta").replace("ClaimName: data", "ClaimName: dta"),
-            vec!["there is no claim `dta`"],
+            vec!["claim `dta` not found"],
         ),
-        (SNAPSHOT.replace("Name: more", "Name: mre"), vec!["there is no ExecutionHookTemplate `mre`"]),
+        (SNAPSHOT.replace("Name: more", "Name: mre"), vec!["ExecutionHookTemplate `mre` not found"]),
         (SNAPSHOT.replace("  source", "  cutTimeoutSeconds: 0\n  source"), vec!["cutTimeoutSeconds"]),
         (
             SNAPSHOT.replace("Name: more", "Name: more, podSelector: {matchLabels: {app: sea}}"),

@@ -189,7 +189,7 @@ async fn an_abort_is_said_with_why_and_helped_along() {
     let words = [
         "pre       FAILED after ",
         "| tests of bad\n",
-        "deployment.apps/shop: FAILED: pre has failed",
+        "deployment.apps/shop: FAILED: pre failed",
         "the old version serves, as before",
         "kubectl rollout undo deployment/shop --to-revision=1 -n default\n",
         "boathook rollout retry shop --stage pre -n default\n",
@@ -342,7 +342,7 @@ async fn a_mid_that_cannot_run_is_told_while_the_old_version_serves() {
         }
         let (code, out, err) = shop.run("rollout status shop").await;
         assert_eq!((code, err.as_str()), (Some(1), ""), "{out}");
-        assert_in_order(&out, &["mid       FAILED after ", "deployment.apps/shop: FAILED: mid has failed", serves]);
+        assert_in_order(&out, &["mid       FAILED after ", "deployment.apps/shop: FAILED: mid failed", serves]);
         for word in ["draining", "drained", "rolling"] {
             assert!(!out.contains(word), "{out}");
         }

@@ -62,7 +62,7 @@ async fn what_failed_and_what_is_missing_is_said() {
     let line = "snapshot create a --pvc data --template files --snapshot-class fats";
     let (code, out, err) = database.cluster.run(line).await;
     assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
-    assert!(err.contains("there is no VolumeSnapshotClass `fats`; there are: `"), "{err}");
+    assert!(err.contains("VolumeSnapshotClass `fats` not found; the cluster has `"), "{err}");
     for line in ["snapshot create a --template files", "snapshot create a --pvc data --pvc b", "snapshot create"] {
         assert_eq!(database.run(line).await.0, Some(2), "{line}");
     }

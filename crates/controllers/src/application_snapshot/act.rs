@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(status.phase, Phase::Thawing);
         let failure = status.failure.unwrap();
         assert_eq!(failure.reason, reason::HOOK_FAILED);
-        assert!(failure.message.contains("ExecutionHook `first` that was not made"), "{}", failure.message);
+        assert!(failure.message.contains("ExecutionHook `first` already exists"), "{}", failure.message);
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use snafu::{ResultExt, Snafu};
 
 #[derive(Debug, Snafu)]
 pub enum ClaimsError {
-    #[snafu(display("failed to look at claim `{name}`"))]
+    #[snafu(display("failed to get claim `{name}`"))]
     Claim { name: String, source: kube::Error },
     #[snafu(display("failed to list the claims of namespace `{namespace}`"))]
     List { namespace: String, source: kube::Error },

@@ -37,16 +37,16 @@ fn told_missing(classes: &[DynamicObject], name: Option<&str>) -> Option<String>
     }
     let there: Vec<_> = classes.iter().map(|class| format!("`{}`", class.name_any())).collect();
     let there = match there.is_empty() {
-        true => "and none at all".to_owned(),
+        true => "the cluster has no VolumeSnapshotClass".to_owned(),
         false => {
             let more = there.len().saturating_sub(MOST_NAMED);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            format!("there are: {}{more}", there[..there.len().min(MOST_NAMED)].join(", "))
+            format!("the cluster has {}{more}", there[..there.len().min(MOST_NAMED)].join(", "))
         }
     };
     Some(match name {
-        Some(name) => format!("there is no VolumeSnapshotClass `{name}`; {there}"),
-        None => format!("no VolumeSnapshotClass is the default, so one must be named; {there}"),
+        Some(name) => format!("VolumeSnapshotClass `{name}` not found; {there}"),
+        None => format!("the cluster has no default VolumeSnapshotClass, and the snapshot names none; {there}"),
     })
 }
 
@@ -66,10 +66,13 @@ mod tests {
     fn what_is_there_is_named_if_what_is_meant_is_not() {
         let classes = [class("fast", false), class("slow", true)];
         assert_eq!((told_missing(&classes, Some("fast")), told_missing(&classes, None)), (None, None));
-        let wanted = "there is no VolumeSnapshotClass `fats`; there are: `fast`, `slow`";
+        let wanted = "VolumeSnapshotClass `fats` not found; the cluster has `fast`, `slow`";
         assert_eq!(told_missing(&classes, Some("fats")).as_deref(), Some(wanted));
         let told = told_missing(&classes[..1], None).unwrap();
-        assert!(told.starts_with("no VolumeSnapshotClass is the default") && told.ends_with("`fast`"), "{told}");
-        assert!(told_missing(&[], None).unwrap().ends_with("and none at all"));
+        assert!(
+            told.starts_with("the cluster has no default VolumeSnapshotClass") && told.ends_with("`fast`"),
+            "{told}"
+        );
+        assert!(told_missing(&[], None).unwrap().ends_with("the cluster has no VolumeSnapshotClass"));
     }
 }

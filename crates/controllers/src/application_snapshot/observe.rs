@@ -41,19 +41,19 @@ const MOST_PAGES: usize = 40;
 pub enum ObserveError {
     #[snafu(transparent)]
     Claims { source: ClaimsError },
-    #[snafu(display("failed to look at VolumeSnapshot `{name}`"))]
+    #[snafu(display("failed to get VolumeSnapshot `{name}`"))]
     Snapshot { name: String, source: kube::Error },
-    #[snafu(display("failed to look at VolumeSnapshotContent `{name}`"))]
+    #[snafu(display("failed to get VolumeSnapshotContent `{name}`"))]
     Content { name: String, source: kube::Error },
-    #[snafu(display("failed to look at ExecutionHookTemplate `{name}`"))]
+    #[snafu(display("failed to get ExecutionHookTemplate `{name}`"))]
     Template { name: String, source: kube::Error },
-    #[snafu(display("failed to look at the webhooks' configuration"))]
+    #[snafu(display("failed to get the webhooks' configuration"))]
     Webhooks { source: kube::Error },
     #[snafu(display("failed to list the VolumeSnapshotClasses"))]
     Classes { source: kube::Error },
-    #[snafu(display("failed to look at ExecutionHook `{name}`"))]
+    #[snafu(display("failed to get ExecutionHook `{name}`"))]
     Hook { name: String, source: kube::Error },
-    #[snafu(display("failed to look at ApplicationSnapshot `{name}`"))]
+    #[snafu(display("failed to get ApplicationSnapshot `{name}`"))]
     Sharer { name: String, source: kube::Error },
     #[snafu(display("failed to list the {kind} of namespace `{namespace}`"))]
     List { kind: &'static str, namespace: String, source: kube::Error },

@@ -84,5 +84,5 @@ async fn content(
 }
 
 fn message(error: VolumeSnapshotError) -> String {
-    error.message.unwrap_or_else(|| "the storage says that it failed, and not why".to_owned())
+    error.message.unwrap_or_else(|| "the storage reports a failure without a reason".to_owned())
 }

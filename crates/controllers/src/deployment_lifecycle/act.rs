@@ -117,7 +117,7 @@ async fn create_pod(controller: &Controller, object: &DeploymentLifecycle, pod: 
             // If it is ours, that of a call whose answer was lost, the next look knows.
             let (name, namespace) = (pod.name_any(), pod.namespace().unwrap_or_default());
             let why = format!(
-                "a pod `{name}` is there that Boathook did not make for this rollout: see what it is, and delete it \
+                "pod `{name}` already exists, and Boathook did not create it for this rollout: check it, and delete it \
                  (`kubectl delete pod {name} -n {namespace}`)"
             );
             controller.refusals.note_in_the_way(object, why);

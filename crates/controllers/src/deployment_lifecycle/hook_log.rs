@@ -27,7 +27,7 @@ pub(super) async fn tail(pods: &Api<Pod>, pod: &Pod, container_name: Option<&str
             Some(log[from..].to_owned()).filter(|tail| !tail.is_empty())
         }
         Err(error) => {
-            tracing::warn!(pod = name, error = chain(&error), "failed to read what a hook wrote");
+            tracing::warn!(pod = name, error = chain(&error), "failed to read the log of a hook pod");
             None
         }
     }

@@ -68,7 +68,7 @@ fn terminated(container: Option<&ContainerStatus>) -> Option<&ContainerStateTerm
 
 /// How its command ended; and why, if that was not of its own doing: it could not be started, had too little memory.
 fn exit_text(terminated: &ContainerStateTerminated) -> String {
-    let ended = format!("it ended with exit code {}", terminated.exit_code);
+    let ended = format!("the hook ended with exit code {}", terminated.exit_code);
     let why = terminated.reason.as_deref().filter(|reason| *reason != "Error");
     match (why, terminated.message.as_deref().filter(|message| !message.is_empty())) {
         (Some(why), Some(message)) => format!("{ended}: {why}: {message}"),
@@ -120,12 +120,12 @@ fn end(pod: &Pod, container: Option<&ContainerStatus>) -> Option<End> {
     };
     match (is_live(pod), exit) {
         (false, _) if is_over => Some(End::Exhausted),
-        (false, _) if status.reason.is_some() => Some(End::Lost(said("its pod was taken away"))),
-        (false, Some(exit)) if was_deleted(pod, exit) => Some(End::Lost(said("its pod was deleted"))),
-        (false, Some(exit)) if is_disrupted(pod, exit) => Some(End::Lost(said("its pod was taken away"))),
+        (false, _) if status.reason.is_some() => Some(End::Lost(said("the hook pod was disrupted"))),
+        (false, Some(exit)) if was_deleted(pod, exit) => Some(End::Lost(said("the hook pod was deleted"))),
+        (false, Some(exit)) if is_disrupted(pod, exit) => Some(End::Lost(said("the hook pod was disrupted"))),
         (true, Some(exit)) if tried_again || stopped(exit) => None,
         (_, Some(exit)) => Some(End::Failed(exit_text(exit))),
-        (false, None) => Some(End::Lost(said("its pod failed before its command had run"))),
+        (false, None) => Some(End::Lost(said("the hook pod failed before its command ran"))),
         (true, None) => None,
     }
 }
@@ -172,18 +172,18 @@ fn waiting(pod: &Pod, container: Option<&ContainerStatus>) -> Option<String> {
     let status = pod.status.as_ref()?;
     let scheduled = status.conditions.iter().flatten().find(|one| one.type_ == "PodScheduled" && one.status == "False");
     if let Some(condition) = scheduled {
-        let message = condition.message.as_deref().unwrap_or("no node takes its pod");
-        return Some(format!("waits for a node: {message}"));
+        let message = condition.message.as_deref().unwrap_or("no node accepts the hook pod");
+        return Some(format!("the hook pod waits for a node: {message}"));
     }
     let waiting = container?.state.as_ref()?.waiting.as_ref()?;
     match waiting.reason.as_deref()? {
         "ContainerCreating" | "PodInitializing" => None,
         "ErrImagePull" | "ImagePullBackOff" | "ErrImageNeverPull" | "InvalidImageName" => {
             let image = container.map(|container| container.image.as_str()).unwrap_or_default();
-            Some(format!("image `{image}` cannot be pulled"))
+            Some(format!("the kubelet cannot pull image `{image}`"))
         }
         "CrashLoopBackOff" => None,
-        other => Some(format!("its container waits: {other}")),
+        other => Some(format!("the hook container waits: {other}")),
     }
 }
 
@@ -196,10 +196,13 @@ mod tests {
     #[test]
     fn why_a_command_ended_is_said_if_it_was_not_of_its_own_doing() {
         let text = |state| exit_text(&serde_json::from_value(state).unwrap());
-        assert_eq!(text(json!({"exitCode": 1, "reason": "Error"})), "it ended with exit code 1");
-        assert_eq!(text(json!({"exitCode": 137, "reason": "OOMKilled"})), "it ended with exit code 137: OOMKilled");
+        assert_eq!(text(json!({"exitCode": 1, "reason": "Error"})), "the hook ended with exit code 1");
+        assert_eq!(
+            text(json!({"exitCode": 137, "reason": "OOMKilled"})),
+            "the hook ended with exit code 137: OOMKilled"
+        );
         let not_started = json!({"exitCode": 128, "reason": "StartError", "message": "no such file"});
-        assert_eq!(text(not_started), "it ended with exit code 128: StartError: no such file");
+        assert_eq!(text(not_started), "the hook ended with exit code 128: StartError: no such file");
     }
 
     #[test]
@@ -211,8 +214,8 @@ mod tests {
             last_failure(&serde_json::from_value(fields).unwrap())
         };
         let waiting = || json!({"waiting": {"reason": "CrashLoopBackOff"}});
-        assert_eq!(container(waiting(), failed(3)).as_deref(), Some("it ended with exit code 3"));
-        assert_eq!(container(failed(4), failed(3)).as_deref(), Some("it ended with exit code 4"));
+        assert_eq!(container(waiting(), failed(3)).as_deref(), Some("the hook ended with exit code 3"));
+        assert_eq!(container(failed(4), failed(3)).as_deref(), Some("the hook ended with exit code 4"));
         assert_eq!(container(waiting(), json!({})), None);
     }
 
@@ -241,8 +244,8 @@ mod tests {
     fn a_command_that_the_deletion_of_its_pod_ends_has_not_failed() {
         let deleted = json!({"deletionTimestamp": "2026-11-16T12:00:34Z", "deletionGracePeriodSeconds": 30});
         assert_eq!(pod("Running", "Never", deleted.clone()).end, None, "it is waited for until all of it has ended");
-        assert_eq!(pod("Failed", "Never", deleted.clone()).end, Some(End::Lost("its pod was deleted".to_owned())));
-        assert_eq!(pod("Failed", "OnFailure", deleted).end, Some(End::Lost("its pod was deleted".to_owned())));
+        assert_eq!(pod("Failed", "Never", deleted.clone()).end, Some(End::Lost("the hook pod was deleted".to_owned())));
+        assert_eq!(pod("Failed", "OnFailure", deleted).end, Some(End::Lost("the hook pod was deleted".to_owned())));
     }
 
     #[test]
@@ -282,13 +285,13 @@ mod tests {
         let later = json!({"deletionTimestamp": "2026-11-16T12:00:36Z", "deletionGracePeriodSeconds": 30});
         let zero = |phase, metadata: &Value, status| ended(0, phase, "Never", metadata, status).end;
         assert_eq!(zero("Running", &deleted, json!({})), None);
-        assert_eq!(zero("Succeeded", &deleted, json!({})), Some(End::Lost("its pod was deleted".to_owned())));
+        assert_eq!(zero("Succeeded", &deleted, json!({})), Some(End::Lost("the hook pod was deleted".to_owned())));
         assert_eq!(zero("Running", &later, json!({})), Some(End::Succeeded), "it had ended by itself");
         let disrupted = |since: &str| {
             let condition = json!({"type": "DisruptionTarget", "status": "True", "lastTransitionTime": since});
             json!({"conditions": [condition]})
         };
-        let lost = Some(End::Lost("its pod was taken away".to_owned()));
+        let lost = Some(End::Lost("the hook pod was disrupted".to_owned()));
         assert_eq!(zero("Running", &json!({}), disrupted("2026-11-16T12:00:01Z")), None);
         assert_eq!(zero("Succeeded", &json!({}), disrupted("2026-11-16T12:00:01Z")), lost);
         assert_eq!(zero("Succeeded", &json!({}), disrupted("2026-11-16T12:00:06Z")), Some(End::Succeeded));
@@ -302,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_command_that_had_failed_before_its_pod_was_deleted_has_failed() {
-        let failed = Some(End::Failed("it ended with exit code 143".to_owned()));
+        let failed = Some(End::Failed("the hook ended with exit code 143".to_owned()));
         let later = json!({"deletionTimestamp": "2026-11-16T12:00:36Z", "deletionGracePeriodSeconds": 30});
         assert_eq!(pod("Failed", "Never", json!({})).end, failed);
         assert_eq!(pod("Failed", "Never", later).end, failed);

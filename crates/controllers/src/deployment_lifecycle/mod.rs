@@ -45,7 +45,7 @@ pub enum Error {
     Observe { source: observe::ObserveError },
     #[snafu(transparent)]
     Write { source: WriteError },
-    #[snafu(display("the lease was lost: whoever has it goes on"))]
+    #[snafu(display("the lease was lost: the new leader continues"))]
     LeaseLost,
 }
 

@@ -34,15 +34,15 @@ const PAGE: u32 = 500;
 
 #[derive(Debug, Snafu)]
 pub enum ObserveError {
-    #[snafu(display("failed to look at DeploymentLifecycle `{name}`"))]
+    #[snafu(display("failed to get DeploymentLifecycle `{name}`"))]
     Lifecycle { name: String, source: kube::Error },
-    #[snafu(display("failed to look at Deployment `{name}`"))]
+    #[snafu(display("failed to get Deployment `{name}`"))]
     Deployment { name: String, source: kube::Error },
-    #[snafu(display("Deployment `{name}` is none that we can read"))]
+    #[snafu(display("failed to read Deployment `{name}`"))]
     Unreadable { name: String, source: serde_json::Error },
     #[snafu(display("failed to list the {what} of Deployment `{name}`"))]
     List { what: &'static str, name: String, source: kube::Error },
-    #[snafu(display("failed to look at the webhooks' configuration"))]
+    #[snafu(display("failed to get the webhooks' configuration"))]
     Webhooks { source: kube::Error },
 }
 

@@ -197,7 +197,7 @@ async fn that_a_quota_is_in_the_way_is_said_where_people_look() {
     let again = held.look().await.unwrap();
     assert!(again > Duration::ZERO && again <= Duration::from_secs(30), "{again:?}");
     let message = held.pre().await.message.unwrap();
-    assert!(message.starts_with("its pod cannot be made: ") && message.contains("exceeded quota"), "{message}");
+    assert!(message.starts_with("failed to create the hook pod: ") && message.contains("exceeded quota"), "{message}");
     assert!(!message.contains("Status {"), "in words that a person reads: {message}");
 }
 
@@ -216,7 +216,7 @@ async fn that_somebodys_admission_does_not_answer_is_said_where_people_look() {
     assert_eq!(held.look().await, Some(Duration::ZERO), "it is looked at again at once");
     held.look().await;
     let message = held.pre().await.message.unwrap();
-    assert!(message.starts_with("its pod cannot be made: ") && message.contains("inject.sea"), "{message}");
+    assert!(message.starts_with("failed to create the hook pod: ") && message.contains("inject.sea"), "{message}");
 }
 
 #[tokio::test]

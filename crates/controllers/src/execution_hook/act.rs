@@ -82,7 +82,7 @@ async fn one_child(controller: &Controller, object: &ExecutionHook, effect: Effe
             let namespace = object.namespace().unwrap_or_default();
             let patch = patch(&take_back);
             let (client, name) = (&controller.client, &take_back.child);
-            writes::patch::<PodNotification>(client, &namespace, name, "take back", patch).await?;
+            writes::patch::<PodNotification>(client, &namespace, name, "request the undo of", patch).await?;
             Ok(Child::Done)
         }
         Effect::AddFinalizer | Effect::RemoveFinalizer | Effect::WriteStatus(_) => Ok(Child::Done),
@@ -256,7 +256,10 @@ mod tests {
         let status = api.get("hook").await.unwrap().status.unwrap();
         let frozen = status.conditions.iter().find(|one| one.type_ == condition::FROZEN).unwrap();
         assert_eq!((frozen.status.as_str(), frozen.reason.as_str()), ("False", reason::PRE_ACTION_FAILED));
-        let said = format!("PodNotification `{}` that was not made for this hook", theirs.name_any());
+        let said = format!(
+            "PodNotification `{}` already exists, and Boathook did not create it for this hook",
+            theirs.name_any()
+        );
         assert!(frozen.message.contains(&said), "{}", frozen.message);
     }
 

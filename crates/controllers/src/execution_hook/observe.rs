@@ -22,17 +22,17 @@ const PAGE: u32 = 500;
 
 #[derive(Debug, Snafu)]
 pub enum ObserveError {
-    #[snafu(display("failed to look at ExecutionHookTemplate `{name}`"))]
+    #[snafu(display("failed to get ExecutionHookTemplate `{name}`"))]
     Template { name: String, source: kube::Error },
-    #[snafu(display("failed to look at pod `{name}`"))]
+    #[snafu(display("failed to get pod `{name}`"))]
     Pod { name: String, source: kube::Error },
     #[snafu(display("failed to list the pods of namespace `{namespace}`"))]
     Pods { namespace: String, source: kube::Error },
-    #[snafu(display("failed to look at the ApplicationSnapshot of ExecutionHook `{name}`"))]
+    #[snafu(display("failed to get the ApplicationSnapshot of ExecutionHook `{name}`"))]
     Snapshot { name: String, source: kube::Error },
-    #[snafu(display("failed to look at PodNotification `{name}`"))]
+    #[snafu(display("failed to get PodNotification `{name}`"))]
     Child { name: String, source: kube::Error },
-    #[snafu(display("failed to look at the webhooks' configuration"))]
+    #[snafu(display("failed to get the webhooks' configuration"))]
     Webhooks { source: kube::Error },
 }
 

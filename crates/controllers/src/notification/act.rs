@@ -14,7 +14,7 @@ pub enum ActError {
     Create { name: String, source: kube::Error },
     #[snafu(display("failed to write the status of Notification `{name}`"))]
     Status { name: String, source: kube::Error },
-    #[snafu(display("the lease was lost: whoever has it goes on"))]
+    #[snafu(display("the lease was lost: the new leader continues"))]
     LeaseLost,
 }
 

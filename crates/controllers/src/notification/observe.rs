@@ -20,7 +20,7 @@ const PAGE: u32 = 500;
 pub enum ObserveError {
     #[snafu(display("failed to list the pods of namespace `{namespace}`"))]
     Pods { namespace: String, source: kube::Error },
-    #[snafu(display("failed to look at the webhooks' configuration"))]
+    #[snafu(display("failed to get the webhooks' configuration"))]
     Webhooks { source: kube::Error },
 }
 

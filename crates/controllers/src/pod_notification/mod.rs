@@ -87,9 +87,9 @@ pub enum Error {
     Observe { source: observe::ObserveError },
     #[snafu(transparent)]
     Apply { source: ApplyError },
-    #[snafu(display("the lease was lost before the handler was started: nothing is run"))]
+    #[snafu(display("the lease was lost before the handler started: the handler is not run"))]
     LeaseLost,
-    #[snafu(display("the claim took longer than the undo waits: nothing is run"))]
+    #[snafu(display("the claim took longer than undo.afterSeconds: the handler is not run"))]
     TooLate,
 }
 

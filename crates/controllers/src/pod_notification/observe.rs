@@ -27,15 +27,15 @@ const UNDER_WAY: &str = "status.phase!=Pending,status.phase!=Thawing,status.phas
 
 #[derive(Debug, Snafu)]
 pub enum ObserveError {
-    #[snafu(display("failed to look at pod `{name}`"))]
+    #[snafu(display("failed to get pod `{name}`"))]
     Pod { name: String, source: kube::Error },
-    #[snafu(display("failed to look at the ExecutionHook of PodNotification `{name}`"))]
+    #[snafu(display("failed to get the ExecutionHook of PodNotification `{name}`"))]
     Hook { name: String, source: kube::Error },
-    #[snafu(display("failed to look at node `{name}`"))]
+    #[snafu(display("failed to get node `{name}`"))]
     Node { name: String, source: kube::Error },
     #[snafu(display("failed to list the ApplicationSnapshots of namespace `{namespace}`"))]
     Snapshots { namespace: String, source: kube::Error },
-    #[snafu(display("failed to look at the webhooks' configuration"))]
+    #[snafu(display("failed to get the webhooks' configuration"))]
     Webhooks { source: kube::Error },
 }
 
@@ -204,8 +204,8 @@ async fn declared(
 
 fn unchecked_declaration(pod: &str) -> String {
     format!(
-        "pod `{pod}` was created before Boathook's webhooks were seen to answer, so what it declares may have been added by \
-         a user who may not run commands in it: create the pod again (`kubectl rollout restart` does so for a workload)"
+        "pod `{pod}` was created before Boathook's webhooks answered, so a user without the right to run commands in \
+         it may have added its notifiers: create the pod again (for a workload, with `kubectl rollout restart`)"
     )
 }
 

@@ -26,7 +26,7 @@ pub struct Controller {
 
 #[derive(Debug, Snafu)]
 pub enum Error {
-    #[snafu(display("failed to look at VolumeSnapshot `{name}`"))]
+    #[snafu(display("failed to get VolumeSnapshot `{name}`"))]
     Look { name: String, source: kube::Error },
     #[snafu(transparent)]
     Write { source: WriteError },

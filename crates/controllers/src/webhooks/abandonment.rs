@@ -15,7 +15,7 @@ use super::access::{AbandonedKind, Access, Right};
 /// Whether the user who sets the annotation may give the undo up.
 pub(super) async fn review(access: &Access, ask: &Ask) -> AdmissionResponse {
     let Some(kind) = kind(ask) else {
-        return refuse(ask, 422, "Invalid", format!("`{}` owe no undo", ask.resource.resource));
+        return refuse(ask, 422, "Invalid", format!("`{}` do not have an undo", ask.resource.resource));
     };
     let name = Some(ask.name.clone()).filter(|name| !name.is_empty());
     match access.check(ask, &[Right::Abandon { kind, name }]).await {
@@ -40,9 +40,9 @@ pub(super) fn review_finalizers(ask: &Ask) -> AdmissionResponse {
     }
     let kinds = &ask.resource.resource;
     let message = format!(
-        "the finalizer `{finalizer}` stays while {what} is owed: Boathook removes it when that has succeeded. Delete the \
-         object to have it run; to give it up, which needs the right to `abandon {kinds}`, set the annotation \
-         `{ABANDON_UNDO}: \"true\"` first"
+        "finalizer `{finalizer}` must stay until {what} has succeeded: then Boathook removes it. To run it now, delete \
+         the object. To give it up, set the annotation `{ABANDON_UNDO}: \"true\"` first, which requires the right to \
+         `abandon {kinds}`"
     );
     refuse(ask, 403, "Forbidden", message)
 }

@@ -23,9 +23,9 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Snafu)]
 pub enum Error {
-    #[snafu(display("failed to ask the API server who we are"))]
+    #[snafu(display("failed to ask the API server for the controller's user name"))]
     WhoAmI { source: kube::Error },
-    #[snafu(display("the API server does not say who we are"))]
+    #[snafu(display("the API server did not return the controller's user name"))]
     Nobody,
 }
 
@@ -70,15 +70,20 @@ impl Right {
     fn consequence(&self) -> &'static str {
         match self {
             Self::Exec { .. } => {
-                "may not write, change or remove an action or undo that is written out: ask for that right, or name a \
+                "to write, change or remove an inline action or undo: ask an administrator for that right, or name a \
                  notifier that the pod declares"
             }
-            Self::Notify => "may not write, change or remove what runs a notifier: ask for that right",
-            Self::Hook => "may not let hooks run around a snapshot: ask for that right, or take it without hooks",
-            Self::RunPods => "may not write hooks, which run in new pods: ask for that right",
+            Self::Notify => {
+                "to write, change or remove an object that runs a notifier: ask an administrator for that right"
+            }
+            Self::Hook => {
+                "to run hooks around a snapshot: ask an administrator for that right, or create the snapshot without \
+                 hooks"
+            }
+            Self::RunPods => "to write hooks, which run in new pods: ask an administrator for that right",
             Self::Abandon { .. } => {
-                "may not give up an undo, which may leave an application frozen: ask for that right, or leave the \
-                 annotation `boathook.dev/abandon-undo` out: the undo is retried until it succeeds"
+                "to give up an undo, because the application may stay frozen: ask an administrator for that right, or \
+                 omit the annotation `boathook.dev/abandon-undo`, and Boathook retries the undo until it succeeds"
             }
         }
     }
@@ -146,13 +151,14 @@ impl Access {
                 Ok(true) => continue,
                 Ok(false) => {
                     let consequence = right.consequence();
-                    let message =
-                        format!("user `{user}` may not `{name}` in namespace `{namespace}`, and so {consequence}");
+                    let message = format!(
+                        "user `{user}` may not `{name}` in namespace `{namespace}`, which is required {consequence}"
+                    );
                     (403, "Forbidden", message)
                 }
                 Err(why) => {
                     let question = format!("whether user `{user}` may `{name}` in namespace `{namespace}`");
-                    (500, "InternalError", format!("cannot find out {question}: {why}"))
+                    (500, "InternalError", format!("failed to check {question}: {why}. Try again later"))
                 }
             };
             return Err(Box::new(refuse(ask, code, reason, message)));
@@ -261,7 +267,7 @@ mod tests {
         let refused = review(&access, &writes("system:admin", &["system:masters"])).await;
         assert!(!refused.allowed);
         assert_eq!(refused.result.code, 500);
-        assert!(refused.result.message.contains("cannot find out"), "{}", refused.result.message);
+        assert!(refused.result.message.contains("failed to check"), "{}", refused.result.message);
     }
 
     #[tokio::test]

@@ -16,7 +16,10 @@ pub(super) async fn review(access: &Access, ask: &Ask) -> AdmissionResponse {
     let rights = match rights(ask) {
         Ok(rights) => rights,
         // The API server has read it by the schema of a version that we do not know: nobody knows what it asks for.
-        Err(why) => return refuse(ask, 422, "Invalid", format!("cannot tell what this asks of its author: {why}")),
+        Err(why) => {
+            let message = format!("failed to determine the rights that this object requires: {why}");
+            return refuse(ask, 422, "Invalid", message);
+        }
     };
     match access.check(ask, &rights).await {
         Ok(()) => AdmissionResponse::from(ask),
@@ -64,7 +67,7 @@ pub fn rights_to_write(kind: &str, object: Value) -> Result<Vec<Right>, String> 
         written::<DeploymentLifecycle>(object)?;
         return Ok(vec![Right::RunPods]);
     }
-    Err(format!("`{kind}` are not known here"))
+    Err(format!("Boathook's webhook does not handle `{kind}`"))
 }
 
 /// Where a hook runs is not in its actions, so its author may do it in any pod.

@@ -27,7 +27,8 @@ pub(super) async fn review(client: &Client, ask: &Ask) -> AdmissionResponse {
         Ok(Some(_)) => patched(ask, annotated(object, LIFECYCLE, value)),
         Ok(None) => AdmissionResponse::from(ask),
         Err(error) => {
-            let message = format!("cannot find out whether it has a DeploymentLifecycle: {}", chain(&error));
+            let message =
+                format!("failed to check whether the Deployment has a DeploymentLifecycle: {}", chain(&error));
             refuse(ask, 500, "InternalError", message)
         }
     }

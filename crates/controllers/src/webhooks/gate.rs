@@ -110,7 +110,7 @@ impl Gate {
         match self.deployment_of(namespace, set).await {
             Ok(deployment) => deployment.is_some_and(|deployment| !deployment.annotations().contains_key(LIFECYCLE)),
             Err(why) => {
-                tracing::warn!(why, set = set.name_any(), "held: its Deployment cannot be looked at");
+                tracing::warn!(why, set = set.name_any(), "ReplicaSet held: failed to get its Deployment");
                 false
             }
         }
@@ -174,8 +174,11 @@ fn mark(set: &DynamicObject) -> Option<Mark> {
 fn held(ask: &Ask, replicas: i32, unknown: Option<Why>) -> AdmissionResponse {
     let mut answer = patched(ask, json!([{"op": "add", "path": "/spec/replicas", "value": replicas}]));
     if let Some(why) = unknown {
-        tracing::warn!(why, set = ask.name, "held: it cannot be found out whether its rollout is that far");
-        let warning = format!("left at {replicas} replicas: its rollout cannot be looked at, try again later");
+        tracing::warn!(why, set = ask.name, "ReplicaSet held: failed to check the stage of its rollout");
+        let warning = format!(
+            "Boathook keeps the ReplicaSet at {replicas} replicas, because it failed to check the stage of the \
+             rollout: try again later"
+        );
         answer.warnings = Some(vec![warning]);
     }
     answer

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::{deployments::annotated, patched, pointer};
 
-const WARNING: &str = "only Boathook writes the label boathook.dev/gate and removes the annotation \
-                       boathook.dev/lifecycle of a ReplicaSet: they stay as they were; `boathook rollout` retries and \
-                       skips stages";
+const WARNING: &str = "only Boathook writes the label `boathook.dev/gate` and removes the annotation \
+                       `boathook.dev/lifecycle` of a ReplicaSet, so both keep their values: use `boathook rollout` to \
+                       retry or skip a stage";
 
 pub(super) fn review(ask: &Ask) -> AdmissionResponse {
     let Some(object) = &ask.object else { return AdmissionResponse::from(ask) };

@@ -8,7 +8,7 @@ use kube::core::admission::{AdmissionResponse, Operation};
 
 pub(super) fn review(ask: &Ask) -> AdmissionResponse {
     let what_to_do = match ask.operation {
-        Operation::Update => "leave its labels, containers and images as they are (to end a hook, delete its pod)",
+        Operation::Update => "do not change labels, containers or images (to end a hook, delete its pod)",
         Operation::Create | Operation::Delete | Operation::Connect => "remove the label",
     };
     let message = format!("only Boathook creates and changes hook pods (label `{HOOK_OF_LABEL}`): {what_to_do}");

@@ -23,7 +23,7 @@ pub(super) async fn review(client: &Client, ask: &Ask) -> AdmissionResponse {
     let warning = match Api::<Deployment>::namespaced(client.clone(), namespace).get_opt(name).await {
         Ok(Some(deployment)) if is_recreate(&deployment) => return answer,
         Ok(Some(_)) => return refuse(ask, 422, "Invalid", format!("Deployment `{name}`: {mistake}")),
-        Ok(None) => format!("there is no Deployment `{name}` in namespace `{namespace}` yet: {mistake}"),
+        Ok(None) => format!("Deployment `{name}` not found in namespace `{namespace}`; when you create it: {mistake}"),
         // The controller holds what does not fit.
         Err(error) => {
             tracing::warn!(
@@ -32,7 +32,7 @@ pub(super) async fn review(client: &Client, ask: &Ask) -> AdmissionResponse {
                 namespace,
                 "failed to get the Deployment of a DeploymentLifecycle"
             );
-            format!("Deployment `{name}` could not be read, so its strategy was not checked: {mistake}")
+            format!("Boathook failed to get Deployment `{name}`, so it did not check the strategy: {mistake}")
         }
     };
     answer.warnings = Some(vec![warning]);
@@ -99,7 +99,7 @@ mod tests {
         let client = client_with_kinds().await;
         let answer = reviewed(&client, json!({"mid": hook("Retry")})).await;
         let warnings = answer.warnings.unwrap_or_default();
-        assert!(answer.allowed && warnings[0].contains("no Deployment `web`"), "{warnings:?}");
+        assert!(answer.allowed && warnings[0].contains("Deployment `web` not found"), "{warnings:?}");
         assert!(reviewed(&client, json!({"pre": hook("Retry")})).await.warnings.is_none());
     }
 }

@@ -96,7 +96,7 @@ fn patched(ask: &Ask, patch: Value) -> AdmissionResponse {
     let answer = patch
         .map_err(|error| error.to_string())
         .and_then(|patch| AdmissionResponse::from(ask).with_patch(patch).map_err(|error| error.to_string()));
-    answer.unwrap_or_else(|why| refuse(ask, 500, "InternalError", format!("cannot write the patch: {why}")))
+    answer.unwrap_or_else(|why| refuse(ask, 500, "InternalError", format!("failed to write the patch: {why}")))
 }
 
 /// A key as a part of a JSON pointer.

@@ -37,7 +37,7 @@ pub(super) fn is_controlled(metadata: &ObjectMeta) -> bool {
 
 /// Yes, with a warning that these declarations cannot be used.
 pub(super) fn warn(ask: &Ask, mistake: &Mistake) -> AdmissionResponse {
-    let warning = format!("{mistake}: notifications to the pod fail until its template is corrected");
+    let warning = format!("{mistake}: notifications to the pod fail until you fix its template");
     let mut answer = AdmissionResponse::from(ask);
     answer.warnings = Some(vec![warning]);
     answer
@@ -58,8 +58,8 @@ pub(super) fn review_change(ask: &Ask) -> AdmissionResponse {
         403,
         "Forbidden",
         format!(
-            "annotation `{NOTIFIERS_PREFIX}{container}` of a pod that is there cannot be added, changed or removed: \
-             change it in the pod's template, or create the pod anew"
+            "annotation `{NOTIFIERS_PREFIX}{container}` of an existing pod is immutable: change it in the pod's \
+             template, or create the pod again"
         ),
     )
 }
@@ -159,6 +159,6 @@ mod tests {
         assert!(!changed(json!({key: RELOAD, "a": "b"}), json!({key: RELOAD, "a": "c"})), "another one");
         let binding = json!({"metadata": {"name": "db-0", "annotations": {key: RELOAD}}, "target": {"name": "node"}});
         let refused = review_change(&ask("CREATE", Some(binding), None));
-        assert!(!refused.allowed && refused.result.message.contains("anew"), "{}", refused.result.message);
+        assert!(!refused.allowed && refused.result.message.contains("is immutable"), "{}", refused.result.message);
     }
 }

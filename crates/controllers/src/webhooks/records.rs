@@ -7,7 +7,7 @@ use kube::core::admission::AdmissionResponse;
 
 pub(super) fn review(ask: &Ask) -> AdmissionResponse {
     let resource = &ask.resource.resource;
-    let message = format!("only Boathook writes the status of {resource}: change the spec, or create another object");
+    let message = format!("only Boathook writes the status of `{resource}`: change the spec, or create another object");
     refuse(ask, 403, "Forbidden", message)
 }
 

@@ -13,8 +13,8 @@ pub(super) fn review(ask: &Ask) -> AdmissionResponse {
     });
     let Some(key) = set else { return AdmissionResponse::from(ask) };
     let message = format!(
-        "only Boathook sets the annotation `{key}` of a VolumeSnapshot: remove the annotation from what you write (in a \
-         restored backup, too: the copy was not taken by hooks)"
+        "only Boathook sets the annotation `{key}` of a VolumeSnapshot: remove it (also from a restored backup, \
+         because no hooks ran for the copy)"
     );
     refuse(ask, 403, "Forbidden", message)
 }

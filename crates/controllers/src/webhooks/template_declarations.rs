@@ -18,7 +18,7 @@ pub(super) fn review(ask: &Ask) -> AdmissionResponse {
     let had_it = ask.old_object.as_ref().and_then(self::mistake).is_some_and(|before| before == mistake);
     match had_it || is_controlled(&object.metadata) {
         true => warn(ask, &mistake),
-        false => refuse(ask, 422, "Invalid", format!("in the pods' template: {mistake}")),
+        false => refuse(ask, 422, "Invalid", format!("in the pod template: {mistake}")),
     }
 }
 

@@ -47,7 +47,7 @@ pub fn plan(infos: &[ExecutionHookInfo], claims: &[Claim]) -> Result<Plan, Snaps
             (false, Some(claim)) => {
                 let message = format!(
                     "claim `{}` is attached to a node, but no running container mounts it: name the pods to freeze in \
-                     executionHookInfos, or try again",
+                     executionHookInfos, or retry",
                     claim.name
                 );
                 return Err(failure(reason::NO_TARGET, message));
@@ -91,7 +91,8 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
     let Some(surroundings) = &observed.surroundings else { return Decision::default() };
     let too_late = leaving::nobody_waits_from(object);
     if too_late.is_some_and(|too_late| too_late <= now) {
-        let message = "the request that asked for it had ended before anything could be frozen: ask again";
+        let message = "the request for the VolumeSnapshot ended before Boathook could freeze the application: create \
+                       the VolumeSnapshot again";
         return end::refuse(observed, status, failure(reason::FREEZE_TIMED_OUT, message), now);
     }
     let first = sharing::joinable(observed, &surroundings.claims);
@@ -139,8 +140,8 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
     }
     if status.hooks.is_empty() {
         let (why, message) = match plan.not_in_use {
-            true => (reason::NOT_IN_USE, "nothing uses the claims: there is nothing to freeze"),
-            false => (reason::NO_HOOKS, "there is no hook: nothing is frozen"),
+            true => (reason::NOT_IN_USE, "no pod uses the claims: Boathook runs no hook"),
+            false => (reason::NO_HOOKS, "the snapshot has no hook: Boathook does not freeze the application"),
         };
         let truth = if plan.not_in_use { "True" } else { "False" };
         cut::begin(observed, status, (truth, why, message), &mut decision, now);
@@ -160,25 +161,31 @@ fn refusal(observed: &Observed<'_>, surroundings: &Surroundings) -> Option<Snaps
         return Some(failure(reason::INVALID, wrong));
     }
     if !object.spec.execution_hook_infos.is_empty() && !surroundings.author_checked {
-        let message = "it was created before Boathook's webhooks were seen to answer, so its author was not checked for \
-                       the right to `create executionhooks`: delete it and create it again";
+        let message = "the ApplicationSnapshot was created before Boathook's webhooks answered, so Boathook did not \
+                       check whether its author may `create executionhooks`: delete the ApplicationSnapshot and create \
+                       it again";
         return Some(failure(reason::REFUSED, message));
     }
     if surroundings.claims.is_empty() {
         let message = match &source.persistent_volume_claim_name {
-            Some(name) => format!("there is no claim `{name}` in this namespace"),
-            None => "source.selector matches no claim of this namespace".to_owned(),
+            Some(name) => format!(
+                "claim `{name}` not found in this namespace: create it, or fix source.persistentVolumeClaimName"
+            ),
+            None => "source.selector matches no claim in this namespace: fix the selector or the labels of the claims"
+                .to_owned(),
         };
         return Some(failure(reason::CLAIM_NOT_FOUND, message));
     }
     if let Some(missing) = surroundings.missing_templates.first()
         && object.spec.on_hook_failure == OnHookFailure::Fail
     {
-        let message = format!("there is no ExecutionHookTemplate `{missing}` in this namespace: create it first");
+        let message = format!(
+            "ExecutionHookTemplate `{missing}` not found in this namespace: create it, or fix executionHookTemplateName"
+        );
         return Some(failure(reason::TEMPLATE_NOT_FOUND, message));
     }
     if let Some(missing) = &surroundings.missing_class {
-        let message = format!("{missing}: create it, or name another one. Nothing was frozen");
+        let message = format!("{missing}: create it, or name an existing class. Boathook ran no hook");
         return Some(failure(reason::SNAPSHOT_CLASS_NOT_FOUND, message));
     }
     // Whoever made it: it was cut before anything was frozen.
@@ -186,7 +193,11 @@ fn refusal(observed: &Observed<'_>, surroundings: &Surroundings) -> Option<Snaps
     let in_the_way =
         |snapshot: &&super::SeenSnapshot| snapshot.cut || !snapshot.ours || !super::is_made_by_others(object);
     let taken = observed.snapshots.iter().find(in_the_way)?;
-    let message = format!("there is a VolumeSnapshot `{}` already: nothing was frozen", taken.name);
+    let message = format!(
+        "VolumeSnapshot `{}` already exists, so Boathook ran no hook: delete it, or give the ApplicationSnapshot \
+         another name",
+        taken.name
+    );
     Some(failure(reason::SNAPSHOT_EXISTS, message))
 }
 
@@ -199,7 +210,7 @@ fn follow(
 ) -> Decision {
     let object = observed.object;
     let (said, mut status) = sharing::join(observed, status, first);
-    let message = format!("it shares the freeze of ApplicationSnapshot `{}`", first.name_any());
+    let message = format!("the snapshot shares the freeze of ApplicationSnapshot `{}`", first.name_any());
     say_frozen(object, &mut status, reason::FREEZING, &message, now);
     let hold = (!has_finalizer(object)).then_some(Effect::AddFinalizer);
     let effects = hold.into_iter().chain(said).chain([Effect::WriteStatus(Box::new(status))]).collect();
@@ -207,7 +218,7 @@ fn follow(
 }
 
 fn wait(object: &ApplicationSnapshot, mut status: ApplicationSnapshotStatus, before: &str, now: Timestamp) -> Decision {
-    let message = format!("ApplicationSnapshot `{before}` is under way with the same claim: this one comes after it");
+    let message = format!("the snapshot waits for ApplicationSnapshot `{before}`, which uses the same claim");
     let earlier = status.conditions.clone();
     say_frozen(object, &mut status, reason::WAITING, &message, now);
     let news = conditions::differ(&earlier, &status.conditions);

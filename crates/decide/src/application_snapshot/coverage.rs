@@ -49,15 +49,15 @@ pub(super) fn vouched(
         let uncovered = uncovered.map(|pod| (pod.name.clone(), format!("pod `{}` mounts", pod.name)));
         let is_gone = |uid: &&String| !users.iter().any(|pod| pod.uid == **uid) && !is_pinned(observed, status, uid);
         let gone = used_before(status, &claim.name).iter().filter(is_gone);
-        let gone = gone.map(|uid| (uid.clone(), format!("a pod that is gone, of UID `{uid}`, mounted")));
+        let gone = gone.map(|uid| (uid.clone(), format!("a deleted pod with UID `{uid}` mounted")));
         for (pod, message) in uncovered.chain(gone) {
             match observed.object.spec.other_pods {
                 OtherPods::Vouched if vouched.contains(&pod) => {}
                 OtherPods::Vouched => vouched.push(pod),
                 OtherPods::MustBeCovered => {
                     let message = format!(
-                        "{message} claim `{}` and no hook covers it: let a hook run in it, or write `otherPods: Vouched` \
-                         if a hook freezes its data from elsewhere",
+                        "{message} claim `{}`, and no hook covers this pod: run a hook in it, or write `otherPods: \
+                         Vouched` if a hook in another pod freezes its data",
                         claim.name
                     );
                     return Err(failure(reason::POD_NOT_FROZEN, message));

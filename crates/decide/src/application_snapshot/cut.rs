@@ -52,7 +52,8 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
         return seen(observed, status, verdict, now);
     }
     if is_deleted(object) {
-        let deleted = failure(reason::DELETED, "it was deleted before the cut was seen");
+        let deleted =
+            failure(reason::DELETED, "the ApplicationSnapshot was deleted before the storage reported the cut");
         return end::begin(observed, status, deleted, now);
     }
     if let Some(why) = cut_failure(observed, &mut status, now) {
@@ -92,7 +93,11 @@ fn cut_failure(
             continue;
         };
         if !snapshot.ours {
-            let message = format!("there is another VolumeSnapshot `{}`", snapshot.name);
+            let message = format!(
+                "another VolumeSnapshot `{}` exists, which this ApplicationSnapshot did not create: delete it, and \
+                 create the ApplicationSnapshot again",
+                snapshot.name
+            );
             return Some(failure(reason::SNAPSHOT_EXISTS, message));
         }
         if let Some(error) = snapshot.error.as_ref().filter(|_| !snapshot.cut) {
@@ -124,11 +129,14 @@ fn cut_failure(
         }
     }
     if deadline(observed, status).is_some_and(|deadline| deadline <= now) {
-        let mut message = format!("the cut was not seen within {} s", observed.object.spec.cut_timeout_seconds);
+        let mut message = format!(
+            "the storage did not report the cut within {} s (cutTimeoutSeconds)",
+            observed.object.spec.cut_timeout_seconds
+        );
         for record in &mut status.snapshots {
             let snapshot = observed.snapshot(&record.volume_snapshot_name).filter(|snapshot| !snapshot.cut);
             if let Some(error) = snapshot.and_then(|snapshot| snapshot.last_error.as_ref()) {
-                message.push_str(&format!("; VolumeSnapshot `{}` says: {error}", record.volume_snapshot_name));
+                message.push_str(&format!("; VolumeSnapshot `{}` reports: {error}", record.volume_snapshot_name));
                 record.error = Some(error.clone());
             }
         }
@@ -138,8 +146,8 @@ fn cut_failure(
 }
 
 fn deleted(snapshot: &str, last_error: Option<&str>) -> SnapshotFailure {
-    let said = last_error.map(|error| format!("; it said: {error}")).unwrap_or_default();
-    failure(reason::CUT_FAILED, format!("VolumeSnapshot `{snapshot}` was deleted before it was cut{said}"))
+    let said = last_error.map(|error| format!("; its last error: {error}")).unwrap_or_default();
+    failure(reason::CUT_FAILED, format!("VolumeSnapshot `{snapshot}` was deleted before the storage cut it{said}"))
 }
 
 /// Everything has been cut: how good it is, is said now and never again.

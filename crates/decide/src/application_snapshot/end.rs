@@ -254,13 +254,13 @@ fn verdict(status: &ApplicationSnapshotStatus) -> (Gravity, &'static str, String
         Some(consistency) => {
             let (reason, message) = match consistency {
                 Consistency::Application if status.hooks.is_empty() => {
-                    (reason::NOT_IN_USE, "application-consistent: nothing used the claims".to_owned())
+                    (reason::NOT_IN_USE, "application-consistent: no pod used the claims".to_owned())
                 }
                 Consistency::Application if !status.vouched_pods.is_empty() => {
                     let pods = status.vouched_pods.join("`, `");
                     let message = format!(
-                        "application-consistent, if its author is right: no hook covered `{pods}`, and the spec says \
-                         `otherPods: Vouched`"
+                        "application-consistent, if the author of the snapshot is right: no hook covered `{pods}`, and \
+                         the spec contains `otherPods: Vouched`"
                     );
                     (reason::CUT, message)
                 }
@@ -304,7 +304,7 @@ fn report_of_thaw(status: &ApplicationSnapshotStatus) -> Option<Report> {
     let failed = FAILURES.into_iter().find(|reason| thawed.reason == *reason);
     Some(match failed {
         Some(reason) => report(Gravity::Warning, reason, "Thaw", &thawed.message),
-        None => report(Gravity::Normal, reason::THAWED, "Thaw", "every hook is thawed"),
+        None => report(Gravity::Normal, reason::THAWED, "Thaw", "every hook has thawed"),
     })
 }
 
@@ -312,10 +312,14 @@ fn report_of_thaw(status: &ApplicationSnapshotStatus) -> Option<Report> {
 fn say_thawing(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, now: Timestamp) {
     let message = match &status.shares_freeze_of {
         _ if status.hooks.is_empty() => return,
-        Some(first) => format!("it waits for ApplicationSnapshot `{}`, whose freeze it shares, to thaw", first.name),
+        Some(first) => format!(
+            "the snapshot shares the freeze of ApplicationSnapshot `{}`, and waits until that snapshot has thawed",
+            first.name
+        ),
         None => format!(
-            "it waits for the PostActions of its hooks, and so do others of its claims. If whoever runs one of them is gone \
-             for good, somebody must thaw there by hand: then `boathook thaw {} --force` gives it up",
+            "the snapshot waits for the PostActions of its hooks, and other snapshots of its claims wait for it. If \
+             the executor of a PostAction is permanently gone, thaw its pods by hand, then give up the PostAction with \
+             `boathook thaw {} --force`",
             observed.object.name_any()
         ),
     };
@@ -366,8 +370,8 @@ fn say_thawed(observed: &Observed<'_>, status: &mut ApplicationSnapshotStatus, n
 
 fn unconfirmed_message(hook: &str) -> String {
     format!(
-        "ExecutionHook `{hook}` is gone, and its last status does not say that its PostActions ran. Look at its pods, and \
-         thaw them by hand if they are still frozen"
+        "ExecutionHook `{hook}` is gone, and its last status does not report that its PostActions ran: check its pods, \
+         and thaw them by hand if they are still frozen"
     )
 }
 

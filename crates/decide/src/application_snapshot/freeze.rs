@@ -26,14 +26,18 @@ pub(super) fn decide(observed: &Observed<'_>, mut status: ApplicationSnapshotSta
     let object = observed.object;
     hooks::copy(observed, &mut status);
     if is_deleted(object) {
-        let deleted = failure(reason::DELETED, "it was deleted before anything was cut");
+        let deleted =
+            failure(reason::DELETED, "the ApplicationSnapshot was deleted before any VolumeSnapshot was created");
         return end::begin(observed, status, deleted, now);
     }
     let deadline = deadline(observed, &status);
     if deadline.is_some_and(|deadline| deadline <= now) {
         let message = match object.spec.freeze_timeout_seconds {
-            Some(_) => "the PreActions took longer than there was time",
-            None => "nobody said in time how the PreActions went: whoever runs them may be gone",
+            Some(_) => "the PreActions took longer than freezeTimeoutSeconds: raise it, or shorten the PreActions",
+            None => {
+                "no executor reported the result of the PreActions in time: check that the controller and the node \
+                 agents run"
+            }
         };
         return failed(observed, status, failure(reason::FREEZE_TIMED_OUT, message), now);
     }

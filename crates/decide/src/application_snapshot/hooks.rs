@@ -68,8 +68,8 @@ pub(super) fn foreign(observed: &Observed<'_>, status: &ApplicationSnapshotStatu
     });
     let (_, hook) = named.find(|(place, hook)| observed.hook(&hook.name_any()).is_none() || !is_meant(*place, hook))?;
     let message = format!(
-        "there is an ExecutionHook `{}` that was not made for this snapshot: find out who made it, delete it and take the \
-         snapshot again",
+        "ExecutionHook `{}` already exists, and Boathook did not create it for this snapshot: check its origin, delete \
+         it and create the snapshot again",
         hook.name_any()
     );
     Some(failure(reason::HOOK_FAILED, message))
@@ -110,7 +110,7 @@ pub(super) fn gone(record: &HookRecord) -> SnapshotFailure {
 }
 
 fn deleted(hook: &str) -> SnapshotFailure {
-    failure(reason::HOOK_FAILED, format!("ExecutionHook `{hook}` was deleted, and so thawed"))
+    failure(reason::HOOK_FAILED, format!("ExecutionHook `{hook}` was deleted, which thawed its pods"))
 }
 
 /// Whether this snapshot made the hook, and has still to record that it is thawed.

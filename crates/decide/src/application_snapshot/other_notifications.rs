@@ -103,8 +103,8 @@ pub(super) fn none_is_gone(
         None => Ok(()),
         Some(gone) => {
             let message = format!(
-                "PodNotification `{}` in pod `{}` was deleted while this snapshot relied on what is frozen there, and may \
-                 have thawed it: let one wait for the other",
+                "PodNotification `{}` in pod `{}` was deleted while this snapshot held that pod frozen, and may have \
+                 thawed it: run them one after the other",
                 gone.name, gone.pod_name
             );
             Err(failure(reason::THAWED_BY_ANOTHER, message))
@@ -152,8 +152,8 @@ fn record(status: &mut ApplicationSnapshotStatus, other: &PodNotification, conta
 }
 
 fn too_many() -> SnapshotFailure {
-    let message = "there are more PodNotifications in the pods that it freezes than are recorded, and one of them may thaw \
-                   them: let one wait for the other";
+    let message = "the frozen pods have more PodNotifications than the snapshot can record, and an unrecorded \
+                   PodNotification may thaw them: run them one after the other";
     failure(reason::THAWED_BY_ANOTHER, message)
 }
 

@@ -76,16 +76,16 @@ pub(super) fn failure_of(observed: &Observed<'_>, status: &ApplicationSnapshotSt
     let Some(first) = first(observed, status) else {
         return Some(failure(
             reason::HOOK_FAILED,
-            format!("ApplicationSnapshot `{name}`, whose freeze it shares, is gone"),
+            format!("ApplicationSnapshot `{name}`, whose freeze this snapshot shares, is gone"),
         ));
     };
     let theirs = first.status.as_ref().and_then(|status| status.failure.as_ref());
     match theirs {
         Some(SnapshotFailure { reason, message }) => {
-            Some(failure(reason, format!("ApplicationSnapshot `{name}`, whose freeze it shares: {message}")))
+            Some(failure(reason, format!("ApplicationSnapshot `{name}`, whose freeze this snapshot shares: {message}")))
         }
         None if is_thawing(first) => {
-            let message = format!("ApplicationSnapshot `{name}`, whose freeze it shares, has begun to thaw");
+            let message = format!("ApplicationSnapshot `{name}`, whose freeze this snapshot shares, has begun to thaw");
             Some(failure(reason::HOOK_FAILED, message))
         }
         None => None,

@@ -18,7 +18,7 @@ use crate::{
     execution_hook::{self, Target},
 };
 
-const ANOTHER_BEGAN: &str = "another controller began the freeze: this one cannot know whether its time was over";
+const ANOTHER_BEGAN: &str = "another controller began the freeze: this controller cannot tell whether it had expired";
 
 /// `Ok`: Application, and the pods that only the author vouches for. What was observed was observed after every snapshot
 /// had been seen cut.
@@ -38,8 +38,8 @@ pub(super) fn verdict(
         return Err(why);
     }
     if at_the_cut.and_more {
-        let message = "there are more PodNotifications in this namespace than are looked at, and one of them may have been \
-                       undone in the pods that are frozen: delete those that nobody needs";
+        let message = "this namespace has more PodNotifications than the controller checks, and an unchecked undo may \
+                       have thawed the frozen pods: delete finished PodNotifications";
         return Err(failure(reason::THAWED_BY_ANOTHER, message));
     }
     for hook in status.hooks.iter().filter_map(|record| observed.hook(&record.name)) {
@@ -66,14 +66,17 @@ fn without_hooks(
 ) -> Result<(), SnapshotFailure> {
     let frozen = conditions::find(&status.conditions, condition::FROZEN);
     if frozen.is_none_or(|frozen| frozen.reason != reason::NOT_IN_USE) {
-        return Err(failure(reason::NO_HOOKS, "there was no hook: nothing was frozen"));
+        return Err(failure(reason::NO_HOOKS, "the snapshot had no hook: Boathook did not freeze the application"));
     }
     let is_used = |claim: &&Claim| claim.attached || coverage::users(observed, status, claim).next().is_some();
     match at_the_cut.claims.iter().find(is_used) {
         None => Ok(()),
         Some(claim) => Err(failure(
             reason::NEW_POD,
-            format!("claim `{}` was not in use at first, but was at the cut or shortly before", claim.name),
+            format!(
+                "claim `{}` was not in use when the snapshot began, but a pod used it at the cut or shortly before",
+                claim.name
+            ),
         )),
     }
 }
@@ -89,7 +92,10 @@ fn in_time(observed: &Observed<'_>, hook: &ExecutionHook, now: Timestamp) -> Res
     let over = accepted.is_none_or(|accepted| accepted.0 + SignedDuration::from_secs(seconds.into()) <= now);
     match over {
         false => Ok(()),
-        true => Err(failure(reason::EXPIRED, format!("the cut was seen later than the {seconds} s of a hook"))),
+        true => Err(failure(
+            reason::EXPIRED,
+            format!("the controller saw the cut after the expirationSeconds ({seconds} s) of a hook"),
+        )),
     }
 }
 
@@ -136,8 +142,8 @@ fn undisturbed<'a>(
         Some(other) => {
             let done = if has_run(other) { "ran" } else { "was undone" };
             let message = format!(
-                "PodNotification `{}` {done} in pod `{}` while this snapshot relied on what is frozen there: let one wait \
-                 for the other",
+                "PodNotification `{}` {done} in pod `{}` while this snapshot held that pod frozen: run them one after \
+                 the other",
                 other.name_any(),
                 pod.pod_name
             );
@@ -191,7 +197,7 @@ fn same_containers(hook: &ExecutionHook, at_the_cut: &AtTheCut) -> Result<(), Sn
             .find(|(uid, name, _)| *uid == record.pod_uid && *name == record.container_name);
         if record.container_id.is_none() || now.map(|(_, _, id)| id) != record.container_id.as_ref() {
             let message = format!(
-                "container `{}` of pod `{}` restarted while it was frozen, or is gone",
+                "container `{}` of pod `{}` restarted or disappeared while it was frozen",
                 record.container_name, record.pod_name
             );
             return Err(failure(reason::CONTAINER_RESTARTED, message));

@@ -40,7 +40,8 @@ impl Look<'_> {
             rollout.complete_time = Some(moment(self.now));
             self.status.rollout = Some(rollout);
         }
-        self.set_under_way(reason::ADOPTING, "the Deployment is not annotated yet: a new version would not be held");
+        let message = "the Deployment does not have Boathook's annotation yet: Boathook would not hold a new version";
+        self.set_under_way(reason::ADOPTING, message);
         // Recorded first: from the annotation on, a mark counts only with its record.
         self.write_status();
         self.decision
@@ -55,8 +56,10 @@ impl Look<'_> {
         let complete = conditions::find(&self.status.conditions, condition::COMPLETE);
         if complete.is_some_and(|complete| complete.reason == reason::ADOPTING) {
             let message = match refusal {
-                None => "looked after from now on: hooks run at the next rollout".to_owned(),
-                Some((_, why)) => format!("looked after from now on: the next version is held, because {why}"),
+                None => "Boathook manages the Deployment from now on: hooks run at the next rollout".to_owned(),
+                Some((_, why)) => {
+                    format!("Boathook manages the Deployment from now on, and holds the next version: {why}")
+                }
             };
             self.set_complete(reason::ADOPTED, &message);
             self.report(reason::ADOPTED, "Adopt", message);

@@ -57,8 +57,8 @@ impl Look<'_> {
         let named = live.iter().take(NAMED).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         match live.len() {
             0 => message.to_owned(),
-            1..=NAMED => format!("{message}; not ended yet: {named}"),
-            count => format!("{message}; not ended yet: {named} and {} others", count - NAMED),
+            1..=NAMED => format!("{message}; pods that still run: {named}"),
+            count => format!("{message}; pods that still run: {named} and {} others", count - NAMED),
         }
     }
 }

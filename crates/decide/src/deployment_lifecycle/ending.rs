@@ -69,7 +69,7 @@ impl Look<'_> {
         self.end_hooks(None);
         self.tidy();
         let (stage, why) = (record.stage, failure_text(&record));
-        let message = format!("{ABORT_PREFIX}{stage} has failed, the rollout is aborted: {why}");
+        let message = format!("{ABORT_PREFIX}{stage} failed, Boathook aborted the rollout: {why}");
         self.say(deployment, reason::ABORTED, &message);
         // After post the Deployment controller is content, and so it is with no replicas; and without a deadline it takes
         // back whatever is said of one.

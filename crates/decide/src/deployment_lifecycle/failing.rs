@@ -32,8 +32,8 @@ impl Look<'_> {
         record.log_tail = log_tail.or(record.log_tail);
         let message = failure_text(&record);
         self.put(record);
-        let consequence = if ignored { "the rollout goes on" } else { "the rollout is aborted" };
-        self.warn(reason::HOOK_RUN_FAILED, "RunHook", format!("{stage} has failed, {consequence}: {message}"));
+        let consequence = if ignored { "the rollout continues" } else { "the rollout is aborted" };
+        self.warn(reason::HOOK_RUN_FAILED, "RunHook", format!("{stage} failed, {consequence}: {message}"));
         if ignored {
             // Told before anything follows from it: whoever is stopped then does not know it any more.
             self.write_status();
@@ -69,7 +69,7 @@ impl Look<'_> {
         let Some(rollout) = &mut self.status.rollout else { return };
         rollout.phase = RolloutPhase::Aborted;
         rollout.complete_time = Some(moment(self.now));
-        let message = format!("{stage} has failed: {message}");
+        let message = format!("{stage} failed: {message}");
         self.set_failed(&message);
         self.warn(reason::ABORTED, "Abort", message);
     }
@@ -110,9 +110,9 @@ pub(super) fn failed_stage(rollout: &Rollout) -> Option<&StageRecord> {
 /// Its time is over.
 pub(super) fn exhausted(deployment: &Deployment, pod: Option<&HookPod>, record: &StageRecord) -> Failure {
     let seconds = deployment.progress_deadline_seconds;
-    let mut message = format!("it did not succeed within {seconds} s, the Deployment's progressDeadlineSeconds");
+    let mut message = format!("the hook did not succeed within {seconds} s, the Deployment's progressDeadlineSeconds");
     match pod {
-        Some(HookPod { failures: 1.., .. }) => message += &format!("; it was tried {} times", record.failures),
+        Some(HookPod { failures: 1.., .. }) => message += &format!("; it failed {} times", record.failures),
         Some(HookPod { waiting: Some(why), .. }) => message += &format!("; last seen: {why}"),
         // How it ended tells no more what it had waited for.
         Some(HookPod { runs: false, .. }) if record.failures == 0 => {

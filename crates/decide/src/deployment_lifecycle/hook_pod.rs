@@ -110,8 +110,8 @@ pub fn mistake(deployment: &Deployment, stage: Stage, hook: &LifecycleHook) -> O
     let known: Vec<_> = containers.map(|container| container.name.as_str()).collect();
     (!known.contains(&named.as_str())).then(|| {
         format!(
-            "the Deployment's template has no container `{named}` (it has `{}`): name one of these in \
-             spec.{stage}.execNewPod.containerName, which counts from the next rollout on",
+            "the Deployment's pod template has no container `{named}` (it has `{}`): fix \
+             spec.{stage}.execNewPod.containerName, which applies from the next rollout on",
             known.join("`, `")
         )
     })

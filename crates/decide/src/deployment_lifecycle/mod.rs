@@ -145,7 +145,7 @@ fn look(observed: &Observed<'_>, now: Timestamp) -> Decision {
     if look.status.deployment_uid.as_deref() != Some(&deployment.uid) {
         // Another one of its name: nothing that was recorded is about it, but which hook may still run.
         if !look.end_hooks(None) {
-            let message = "hooks run from when that of the Deployment before has ended";
+            let message = "hooks wait until the hook pod of the earlier Deployment has ended";
             look.wait_for_a_hook(deployment, reason::PRE, message);
             look.write_status();
             return look.decision;
@@ -190,13 +190,13 @@ pub fn strategy_mistake(
     match strategy {
         Strategy::Recreate => None,
         Strategy::RollingUpdate if spec.mid.is_some() => Some(
-            "mid needs the strategy `Recreate`, because a RollingUpdate has no moment at which no pod runs: set the \
-             Deployment's `strategy.type: Recreate`, or leave mid away"
+            "mid needs the strategy `Recreate`, because pods always run during a RollingUpdate: set the Deployment's \
+             `strategy.type: Recreate`, or remove mid"
                 .to_owned(),
         ),
         Strategy::RollingUpdate if aborts(Stage::Post) => Some(
-            "post with `failurePolicy: Abort` needs the strategy `Recreate`, because after a RollingUpdate there is \
-             nothing left to abort: write Retry or Ignore, or set the Deployment's `strategy.type: Recreate`"
+            "post with `failurePolicy: Abort` needs the strategy `Recreate`, because a RollingUpdate has ended when \
+             post runs: write Retry or Ignore, or set the Deployment's `strategy.type: Recreate`"
                 .to_owned(),
         ),
         Strategy::RollingUpdate => None,
@@ -222,14 +222,16 @@ impl<'a> Look<'a> {
     fn refusal(&self, deployment: &Deployment) -> Option<(&'static str, String)> {
         let object = self.observed.object;
         if !self.observed.gate_is_there {
-            let message = "the MutatingWebhookConfiguration `boathook` is missing, without which nothing is held, so no \
-                           rollout is begun: Boathook writes it again; if it stays away, see the controller's log";
+            let message = "the MutatingWebhookConfiguration `boathook` is missing. Without it Boathook cannot hold a \
+                           version, so it starts no rollout. Boathook creates the configuration again: if it stays \
+                           missing, check the controller's log";
             return Some((reason::GATE_MISSING, message.to_owned()));
         }
         if self.status.checked_generation != Some(generation(object)) {
-            let message = "it was written when Boathook could not check whether its author may `create pods`, or changed \
-                           since its webhooks were made anew: create it again (`kubectl replace --force -f FILE`); that \
-                           lets in what is held, so undo that before";
+            let message = "Boathook could not check whether the author of this DeploymentLifecycle may `create pods`, \
+                           because its webhooks did not answer: create the DeploymentLifecycle again (`kubectl replace \
+                           --force -f FILE`). That releases a held version: roll the Deployment back first if that \
+                           version must not run";
             return Some((reason::REFUSED, message.to_owned()));
         }
         if let Err(wrong) = object.spec.validate() {

@@ -32,7 +32,7 @@ impl Look<'_> {
             return;
         }
         let Some(ours) = &deployment.ours else {
-            return self.say(deployment, reason::PRE, "a new version is held");
+            return self.say(deployment, reason::PRE, "Boathook holds a new version");
         };
         let next = next_nudge(ours, peace);
         // A time in the future was written before the wall clock was stepped back.

@@ -116,18 +116,22 @@ impl Look<'_> {
         match self.run_stage(deployment, target, Stage::Pre) {
             Step::Passed => {}
             Step::Waits => {
-                return self.wait(deployment, reason::PRE, "the new version is held until pre has passed");
+                return self.wait(deployment, reason::PRE, "Boathook holds the new version until pre has passed");
             }
             Step::Aborted => return self.aborted(deployment),
         }
         if deployment.paused {
-            return self.wait(deployment, reason::PAUSED, "pre has passed: the new version is held until the resume");
+            return self.wait(
+                deployment,
+                reason::PAUSED,
+                "pre has passed: Boathook holds the new version until you resume the Deployment",
+            );
         }
         match deployment.strategy {
             Strategy::RollingUpdate => self.open_unless_mid(deployment, target),
             Strategy::Recreate => {
                 self.go_to(RolloutPhase::Mid);
-                let message = "pre has passed: the old version ends, the new one is held";
+                let message = "pre has passed: the old version ends, and Boathook holds the new version";
                 self.set_under_way(reason::DRAINING, message);
                 // Recorded before anything of the old version is touched.
                 self.write_status();
@@ -147,7 +151,8 @@ impl Look<'_> {
             return match self.has_yet_to_pass(Stage::Mid) || self.end_hooks(None) {
                 true => self.open_unless_mid(deployment, target),
                 false => {
-                    let message = "mid was skipped: the new version is let in when its hook has ended";
+                    let message = "mid was skipped: Boathook releases the new version when the pod of the skipped hook \
+                                   has ended";
                     self.wait_for_a_hook(deployment, reason::MID, message);
                 }
             };
@@ -155,8 +160,8 @@ impl Look<'_> {
         let runs = deployment.replicas > 0 && target.is_some_and(|target| target.replicas > 0);
         if runs && self.needs_a_pod(Stage::Mid) {
             // A rollout to it was under way when the strategy was another one. Nothing would ever end them.
-            let message = "mid needs a moment at which no pod runs, but pods of the new version run already: scale the \
-                           Deployment to 0 and have mid retried, or have it skipped";
+            let message = "mid may run only while no pod runs, but pods of the new version already run: scale the \
+                           Deployment to 0 and retry mid, or skip mid";
             return self.abort_mid(deployment, message);
         }
         self.drain(deployment, target);
@@ -165,17 +170,26 @@ impl Look<'_> {
         // the gate nothing keeps the new version from running beside it.
         let is_free = !self.needs_a_pod(Stage::Mid) || (self.is_drained() && self.observed.gate_is_there);
         if !is_free || !made {
-            let message = self.still_ending(deployment, "pre has passed: the old version ends, the new one is held");
+            let message = self
+                .still_ending(deployment, "pre has passed: the old version ends, and Boathook holds the new version");
             self.wait(deployment, reason::DRAINING, &message);
             return self.nudge_if_idle(deployment, target);
         }
         match self.run_stage(deployment, target, Stage::Mid) {
             Step::Passed if deployment.paused => {
-                self.wait(deployment, reason::PAUSED, "mid has passed: the new version is held until the resume");
+                self.wait(
+                    deployment,
+                    reason::PAUSED,
+                    "mid has passed: Boathook holds the new version until you resume the Deployment",
+                );
             }
             Step::Passed => self.open(deployment, target),
             Step::Waits => {
-                self.wait(deployment, reason::MID, "no version runs: the new one is held until mid has passed");
+                self.wait(
+                    deployment,
+                    reason::MID,
+                    "no version runs: Boathook holds the new version until mid has passed",
+                );
             }
             Step::Aborted => self.aborted(deployment),
         }
@@ -185,7 +199,8 @@ impl Look<'_> {
     fn open_unless_mid(&mut self, deployment: &Deployment, target: Option<&ReplicaSet>) {
         match self.has_yet_to_pass(Stage::Mid) {
             true => {
-                let message = "the Deployment's strategy is not `Recreate` any more: set it back, or leave mid away";
+                let message = "the Deployment's strategy is no longer `Recreate`: set it to `Recreate` again, or \
+                               remove mid";
                 self.abort_mid(deployment, message);
             }
             false => self.open(deployment, target),
@@ -198,7 +213,7 @@ impl Look<'_> {
             return self.nudge_if_idle(deployment, target);
         };
         self.go_to(RolloutPhase::Rolling);
-        let message = "the new version is let in";
+        let message = "Boathook has released the new version";
         self.set_under_way(reason::ROLLING, message);
         // Recorded first: a mark counts only with its record.
         self.write_status();
@@ -215,7 +230,7 @@ impl Look<'_> {
             self.go_to(RolloutPhase::Post);
             return self.post(deployment, target);
         }
-        let message = "the new version is let in";
+        let message = "Boathook has released the new version";
         self.wait(deployment, reason::ROLLING, message);
         self.nudge_if_idle(deployment, target);
     }
@@ -223,7 +238,7 @@ impl Look<'_> {
     fn post(&mut self, deployment: &Deployment, target: Option<&ReplicaSet>) {
         match self.run_stage(deployment, target, Stage::Post) {
             Step::Passed => self.complete(deployment, target),
-            Step::Waits => self.wait(deployment, reason::POST, "the new version serves: post is to pass"),
+            Step::Waits => self.wait(deployment, reason::POST, "the new version serves: the rollout waits for post"),
             Step::Aborted => self.aborted(deployment),
         }
     }

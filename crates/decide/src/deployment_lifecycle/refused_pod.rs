@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Look, stage::Step};
 
 /// How the message of a stage begins then.
-const REFUSED: &str = "its pod cannot be made: ";
+const REFUSED: &str = "failed to create the hook pod: ";
 
 /// Whoever refuses may have a lot to say; it is kept with the stage.
 const LONGEST: usize = 2 << 10;

@@ -24,7 +24,7 @@ pub(super) fn decide(observed: &Observed<'_>, now: Timestamp) -> Decision {
             look.say(
                 deployment,
                 reason::LETTING_GO,
-                &format!("what is held is let go when its hook has ended; {overdue}"),
+                &format!("Boathook releases the held version when its hook pod has ended; {overdue}"),
             );
         }
         decision = look.decision;

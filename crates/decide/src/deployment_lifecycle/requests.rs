@@ -28,14 +28,18 @@ impl Look<'_> {
         let request: RolloutRequest = match serde_json::from_str(text) {
             Ok(request) => request,
             Err(error) => {
-                let note = format!("the annotation `{ROLLOUT_REQUEST}` cannot be read: {error}");
+                let note = format!("annotation `{ROLLOUT_REQUEST}` is invalid: {error}");
                 return self.warn(reason::REQUEST_REFUSED, "Request", note);
             }
         };
-        let (stage, who) = (request.stage, by.clone().unwrap_or_else(|| "somebody".to_owned()));
+        let (stage, who) = (request.stage, by.clone().unwrap_or_else(|| "a user".to_owned()));
         let open = |record: &&StageRecord| matches!(record.state, StageState::Running | StageState::Failed);
         let Some(mut record) = rollout.stage(stage).filter(open).cloned() else {
-            let note = format!("{who} asked about {stage} of `{}`, which neither runs nor failed", deployment.name);
+            let note = format!(
+                "{who} made a request for {stage} of `{}`, but only a stage that runs or has failed can be retried or \
+                 skipped",
+                deployment.name
+            );
             return self.warn(reason::REQUEST_REFUSED, "Request", note);
         };
         rollout.complete_time = None;
@@ -44,7 +48,7 @@ impl Look<'_> {
             Requested::Skip => {
                 record.state = StageState::Skipped;
                 record.complete_time = Some(moment(self.now));
-                self.report(reason::SKIPPED, "Skip", format!("{who} had {stage} skipped"));
+                self.report(reason::SKIPPED, "Skip", format!("{who} skipped {stage}"));
             }
             Requested::Retry => {
                 record.state = StageState::Running;
@@ -56,11 +60,7 @@ impl Look<'_> {
                 (record.pod_uid, record.pod_failures) = (None, 0);
                 // They are about the pod before.
                 (record.message, record.log_tail) = (None, None);
-                self.report(
-                    reason::RETRIED,
-                    "Retry",
-                    format!("{who} had {stage} of `{}` retried", name(self.observed)),
-                );
+                self.report(reason::RETRIED, "Retry", format!("{who} retried {stage} of `{}`", name(self.observed)));
             }
         }
         self.put(record);

@@ -9,7 +9,7 @@ impl Look<'_> {
     /// Whether the hooks can be run for the Deployment; else why not.
     pub(super) fn set_accepted(&mut self, refusal: Option<(&'static str, &str)>) {
         match refusal {
-            None => self.set(condition::ACCEPTED, "True", reason::MANAGED, "its Deployment is looked after"),
+            None => self.set(condition::ACCEPTED, "True", reason::MANAGED, "Boathook manages the Deployment"),
             Some((reason, message)) => {
                 let before = conditions::find(&self.status.conditions, condition::ACCEPTED);
                 let known = before.is_some_and(|before| before.status == "False" && before.reason == reason);
@@ -49,7 +49,7 @@ impl Look<'_> {
 
     pub(super) fn without_a_deployment(mut self) -> Decision {
         let name = self.observed.object.metadata.name.clone().unwrap_or_default();
-        let message = format!("there is no Deployment `{name}` in this namespace: it is waited for");
+        let message = format!("Deployment `{name}` not found in this namespace: Boathook waits until you create it");
         self.set_accepted(Some((reason::DEPLOYMENT_NOT_FOUND, &message)));
         self.set_under_way(reason::DEPLOYMENT_NOT_FOUND, &message);
         self.write_status();
@@ -130,8 +130,8 @@ impl Look<'_> {
 pub(super) fn way_out(observed: &Observed<'_>, pod: &HookPod) -> String {
     let (name, namespace) = (&pod.name, observed.object.metadata.namespace.as_deref().unwrap_or_default());
     format!(
-        "hook pod `{name}` was told to end and has not: if you know that it runs nowhere, `kubectl delete pod {name} -n \
-         {namespace} --force`"
+        "hook pod `{name}` was deleted and has not ended: check its node. If it runs nowhere, run `kubectl delete pod \
+         {name} -n {namespace} --force`"
     )
 }
 

@@ -160,7 +160,7 @@ impl Look<'_> {
             if record.pod_uid.is_none() {
                 return self.create(deployment, target, hook, record);
             }
-            return self.replace(deployment, target, hook, record, "its pod was deleted");
+            return self.replace(deployment, target, hook, record, "the hook pod was deleted");
         };
         record.pod_uid = Some(pod.uid.clone());
         record.message = record.message.filter(|message| !is_refusal(message));
@@ -220,7 +220,7 @@ impl Look<'_> {
             record.log_tail = pod.log_tail.clone().or(record.log_tail);
             let times = if failures == 1 { "once".to_owned() } else { format!("{failures} times") };
             let how = pod.last_failure.as_ref().map(|how| format!(" ({how})")).unwrap_or_default();
-            let message = format!("{stage} has failed {times}{how}: it is tried again");
+            let message = format!("{stage} failed {times}{how}: the kubelet retries it");
             record.message = Some(message);
             self.warn(reason::HOOK_RUN_FAILED, "RunHook", failure_text(&record));
         } else if pod.waiting.is_some() && pod.waiting != record.message && record.failures == 0 {
@@ -249,7 +249,7 @@ impl Look<'_> {
             self.again(not_before.min(over));
             return Step::Waits;
         }
-        let message = format!("another pod is made for {}: {why}", record.stage);
+        let message = format!("Boathook creates another hook pod for {}: {why}", record.stage);
         record.message = Some(message.clone());
         self.warn(reason::HOOK_POD_LOST, "RunHook", message);
         self.make_pod(deployment, target, hook, record)

@@ -38,16 +38,20 @@ impl Look<'_> {
         let runs = target.filter(|target| self.has_all_pods(target));
         let was_complete = self.was_complete(deployment);
         if !self.end_hooks(None) {
-            let message = "the new version is held until the hook of the one before has ended";
+            let message = "Boathook holds the new version until the hook pod of the previous rollout has ended";
             self.wait_for_a_hook(deployment, reason::PRE, message);
         } else if let Some((reason, message)) = refusal.filter(|_| runs.is_none() || !was_complete) {
             self.wait(deployment, reason, &not_begun(reason, message));
         } else if deployment.paused && runs.is_some() && was_complete {
-            let message = "the template is the one again that runs everywhere";
+            let message = "the Deployment has the pod template that already runs everywhere again";
             self.set_complete(reason::COMPLETE, message);
             self.say(deployment, reason::PAUSED, message);
         } else if deployment.paused {
-            self.wait(deployment, reason::PAUSED, "the Deployment is paused: nothing is begun before it is resumed");
+            self.wait(
+                deployment,
+                reason::PAUSED,
+                "the Deployment is paused: Boathook starts the rollout when you resume it",
+            );
         } else if !self.is_settled(deployment) {
             self.nudge(deployment);
         } else if self.observed.replica_sets.iter().any(|set| set.gate.is_some()) {
@@ -95,7 +99,7 @@ impl Look<'_> {
         rollout.phase = RolloutPhase::Complete;
         rollout.complete_time = Some(moment(self.now));
         self.status.rollout = Some(rollout);
-        let message = "the template is the one again that runs everywhere: no hooks";
+        let message = "the Deployment has the pod template that already runs everywhere again: Boathook runs no hooks";
         self.set_complete(reason::CANCELLED, message);
         self.report(reason::CANCELLED, "Cancel", message.to_owned());
         // Recorded first: a mark counts only with its record.
@@ -132,7 +136,7 @@ impl Look<'_> {
     fn record(&mut self, deployment: &Deployment, target: Option<&ReplicaSet>) {
         self.archive();
         self.status.rollout = Some(self.rollout(deployment, target));
-        let message = "the new version is held until pre has passed";
+        let message = "Boathook holds the new version until pre has passed";
         self.set_under_way(reason::PRE, message);
         self.say(deployment, reason::PRE, message);
         // The next look goes on: this one's was about another rollout.
@@ -169,8 +173,8 @@ impl Look<'_> {
                 for record in rollout.stages.iter_mut().filter(|record| record.state == StageState::Running) {
                     (record.state, record.complete_time) = (StageState::Superseded, Some(moment(self.now)));
                 }
-                let revision = rollout.revision.as_deref().unwrap_or("(not made yet)");
-                let note = format!("revision {revision} was superseded by a newer template");
+                let revision = rollout.revision.as_deref().unwrap_or("(not yet created)");
+                let note = format!("a newer pod template superseded revision {revision}");
                 self.report(reason::SUPERSEDED, "Supersede", note);
                 RolloutOutcome::Superseded
             }
@@ -185,7 +189,7 @@ impl Look<'_> {
 fn not_begun(reason: &str, message: &str) -> String {
     match reason {
         reason::GATE_MISSING => message.to_owned(),
-        _ => format!("the new version is held: {message}"),
+        _ => format!("Boathook holds the new version: {message}"),
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn decide(observed: &Observed<'_>, status: ExecutionHookStatus, now: 
             say(condition::ACCEPTED, "True", reason::PINNED, "");
             let taken_back = recorded.post_action.is_some() || recorded.pre_action.holds();
             if recorded.expiration_seconds.is_none() && taken_back {
-                let message = "expirationSeconds is not set: what is frozen stays so until somebody asks for the thaw";
+                let message = "expirationSeconds is not set: the application stays frozen until you request the thaw";
                 say(condition::NO_EXPIRY, "True", reason::NO_EXPIRY, message);
                 decision.reports.push(report(Gravity::Warning, reason::NO_EXPIRY, message));
             }
@@ -62,18 +62,18 @@ pub(super) fn decide(observed: &Observed<'_>, status: ExecutionHookStatus, now: 
 /// What a hook runs and where: the controller pins it, `boathook plan` shows it.
 pub fn plan(spec: &ExecutionHookSpec, surroundings: &Surroundings) -> Result<(RecordedHook, Vec<Target>), Refusal> {
     if spec.thaw_requested {
-        return Err(Refusal::new(reason::THAW_REQUESTED, "the thaw was asked for before anything was frozen"));
+        return Err(Refusal::new(reason::THAW_REQUESTED, "the thaw was requested before Boathook ran the PreAction"));
     }
     spec.validate().map_err(|wrong| Refusal::new(reason::INVALID, wrong))?;
     let recorded = recorded(spec, surroundings.template.as_ref())?;
     if !surroundings.author_checked {
         let written = match &spec.execution_hook_template_name {
             Some(name) => format!("ExecutionHookTemplate `{name}`"),
-            None => "it".to_owned(),
+            None => "the ExecutionHook".to_owned(),
         };
         let message = format!(
-            "{written} was created before Boathook's webhooks were there, so nobody has checked whether the author of \
-             its actions may run them: delete {written} and create it again"
+            "{written} was created before Boathook's webhooks answered, so Boathook did not check whether the author \
+             of its actions may run them: delete {written} and create it again"
         );
         return Err(Refusal::new(reason::REFUSED, message));
     }
@@ -100,7 +100,7 @@ fn refuse(
         (condition::FROZEN, "False", why),
         (condition::THAWED, "True", reason::NOTHING_TO_UNDO),
     ] {
-        let message = if kind == condition::THAWED { "nothing was run" } else { message };
+        let message = if kind == condition::THAWED { "Boathook ran no PreAction" } else { message };
         conditions::set(&mut status.conditions, Saying { kind, status: truth, reason, message }, generation, now);
     }
     let mut effects = vec![Effect::WriteStatus(Box::new(status))];

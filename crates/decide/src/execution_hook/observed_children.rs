@@ -241,7 +241,7 @@ pub(super) fn is_held(child: &PodNotification) -> Result<(), String> {
     // Without an undo, nothing takes it back.
     let undone = child.spec.undo.is_some() && (undo_begun(child) || post(child) == Post::Done);
     match is_asked(child) || undone {
-        true => Err(format!("pod `{pod}` was thawed, or is being thawed")),
+        true => Err(format!("the thaw of pod `{pod}` has begun or ended")),
         false => Ok(()),
     }
 }

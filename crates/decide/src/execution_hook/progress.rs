@@ -140,7 +140,7 @@ fn why_over(
         };
     }
     if observed.object.spec.thaw_requested || is_deleted(observed.object) {
-        return over(reason::THAW_REQUESTED, "the thaw was asked for".to_owned());
+        return over(reason::THAW_REQUESTED, "the thaw was requested".to_owned());
     }
     if let Some(failed) = children().find(|child| seen::pre(child) == Pre::Failed) {
         return over(reason::PRE_ACTION_FAILED, seen::failure(failed).unwrap_or_default());
@@ -150,8 +150,8 @@ fn why_over(
     }
     if let Some(foreign) = foreign(observed, status, parts) {
         let message = format!(
-            "there is a PodNotification `{}` that was not made for this hook: find out who made it, delete it and create \
-             the hook again",
+            "PodNotification `{}` already exists, and Boathook did not create it for this hook: check its origin, \
+             delete it and create the hook again",
             foreign.name_any()
         );
         return over(reason::PRE_ACTION_FAILED, message);
@@ -170,7 +170,7 @@ fn why_over(
         None => was_begun(status, target),
     };
     let (thawed, _) = parts.iter().find(|(target, child)| by_hand(target, *child))?;
-    let message = format!("the PodNotification of pod `{}` was deleted, or asked for its undo", thawed.pod_name);
+    let message = format!("the PodNotification of pod `{}` was deleted, or its undo was requested", thawed.pod_name);
     over(reason::THAW_REQUESTED, message)
 }
 

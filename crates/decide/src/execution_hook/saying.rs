@@ -153,8 +153,9 @@ fn thaw(
             (failed, _) => {
                 let what = failed.map(seen::undone_message).unwrap_or_default();
                 let name = observed.object.name_any();
-                let message =
-                    format!("{what}. When that is fixed, `boathook thaw {name}` tries at once; `--force` gives it up");
+                let message = format!(
+                    "{what}. When that is fixed, `boathook thaw {name}` retries at once; `--force` gives up the thaw"
+                );
                 ("False", reason::THAW_FAILED, message)
             }
         },
@@ -171,15 +172,15 @@ fn thawing_message(child: &PodNotification) -> Option<String> {
 
 fn pod_gone_message(pod: &str) -> String {
     format!(
-        "pod `{pod}` is gone, so its PostAction did not run there. If what was frozen outlives the pod, on a volume for \
-         example, thaw it by hand"
+        "pod `{pod}` is gone, so its PostAction did not run. If the freeze outlives the pod, for example on a volume, \
+         thaw it by hand"
     )
 }
 
 fn vanished_message(pod: &str) -> String {
     format!(
-        "pod `{pod}`: its PodNotification is gone, and nothing says that its PostAction ran. Look at the pod, and thaw it by \
-         hand if it is still frozen"
+        "the PodNotification of pod `{pod}` is gone, and no status reports that its PostAction ran: check the pod, and \
+         thaw it by hand if it is still frozen"
     )
 }
 
@@ -233,7 +234,7 @@ pub(super) fn reports(before: &ExecutionHookStatus, after: &ExecutionHookStatus)
             }
             (condition::THAWED, reason::THAWED) => {
                 let note = window.map(|window| format!("thawed after {window}"));
-                (Gravity::Normal, "Thaw", note.unwrap_or_else(|| "there is nothing left to thaw".to_owned()))
+                (Gravity::Normal, "Thaw", note.unwrap_or_else(|| "no pod is frozen".to_owned()))
             }
             (
                 condition::THAWED,

@@ -60,7 +60,7 @@ pub enum Selection<'a> {
 /// What the hook says of its pods.
 pub fn selection(spec: &ExecutionHookSpec) -> Result<Selection<'_>, Refusal> {
     match (spec.pod_container_names_list.as_deref(), &spec.pod_selector) {
-        (Some([]), _) => Err(Refusal::new(reason::NO_TARGET, "podContainerNamesList is empty: name a pod in it")),
+        (Some([]), _) => Err(Refusal::new(reason::NO_TARGET, "podContainerNamesList is empty: name at least one pod")),
         (Some(list), _) => Ok(Selection::Names(list)),
         (None, Some(labels)) => match selector::parse(labels) {
             Ok(selector) => Ok(Selection::Labels(selector)),
@@ -68,10 +68,10 @@ pub fn selection(spec: &ExecutionHookSpec) -> Result<Selection<'_>, Refusal> {
         },
         (None, None) if spec.container_selector.is_some() => Err(Refusal::new(
             reason::NO_TARGET,
-            "containerSelector alone selects nothing: write podSelector or podContainerNamesList as well",
+            "containerSelector selects no pods: also write podSelector or podContainerNamesList",
         )),
         (None, None) => {
-            Err(Refusal::new(reason::NO_TARGET, "write podContainerNamesList or podSelector: where is it to run?"))
+            Err(Refusal::new(reason::NO_TARGET, "the hook selects no pods: write podContainerNamesList or podSelector"))
         }
     }
 }
@@ -81,7 +81,10 @@ pub fn recorded(spec: &ExecutionHookSpec, template: Option<&ExecutionHookTemplat
     let recorded = match (&spec.execution_hook_template_name, &spec.pre_action) {
         (Some(name), None) => {
             let template = template.ok_or_else(|| {
-                let message = format!("there is no ExecutionHookTemplate `{name}` in this namespace: create it first");
+                let message = format!(
+                    "ExecutionHookTemplate `{name}` not found in this namespace: create it, or fix \
+                     executionHookTemplateName"
+                );
                 Refusal::new(reason::TEMPLATE_NOT_FOUND, message)
             })?;
             let template = &template.spec;
@@ -108,7 +111,10 @@ pub fn recorded(spec: &ExecutionHookSpec, template: Option<&ExecutionHookTemplat
     if let Some(post_action) = &recorded.post_action {
         post_action.validate().map_err(|wrong| invalid("postAction", wrong))?;
         if post_action.holds() {
-            return Err(invalid("postAction", "exec.hold: only a preAction's session can be held".to_owned()));
+            return Err(invalid(
+                "postAction",
+                "exec.hold: only a preAction can hold its session: remove hold".to_owned(),
+            ));
         }
     }
     Ok(recorded)
@@ -124,15 +130,22 @@ pub fn targets(spec: &ExecutionHookSpec, hook: &RecordedHook, pods: &[Pod]) -> R
         let of = |target: &Target| pods.iter().find(|pod| pod.uid == target.pod_uid);
         let ready = targets.iter().filter_map(of).filter(|pod| pod.ready);
         let oldest = ready.min_by_key(|pod| (pod.created, &pod.name)).map(|pod| pod.uid.clone());
-        let oldest =
-            oldest.ok_or_else(|| Refusal::new(reason::POD_NOT_RUNNING, "none of the selected pods is Ready"))?;
+        let oldest = oldest.ok_or_else(|| {
+            Refusal::new(
+                reason::POD_NOT_RUNNING,
+                "no selected pod is Ready: wait until a pod is Ready, then create the hook again",
+            )
+        })?;
         targets.retain(|target| target.pod_uid == oldest);
     }
     // ExecuteOnce does not care for the others.
     for target in &targets {
         let running = pods.iter().any(|pod| pod.uid == target.pod_uid && pod.running);
         if !running {
-            let message = format!("pod `{}` is selected, but is not Running", target.pod_name);
+            let message = format!(
+                "the hook selects pod `{}`, which is not Running: wait until it runs, then create the hook again",
+                target.pod_name
+            );
             return Err(Refusal::new(reason::POD_NOT_RUNNING, message));
         }
     }
@@ -143,11 +156,14 @@ fn named(list: &[PodContainerNames], pods: &[Pod]) -> Result<Vec<Target>, Refusa
     let mut targets: Vec<Target> = Vec::new();
     for PodContainerNames { pod_name, container_names, container_name: _ } in list {
         let pod = pods.iter().find(|pod| pod.name == *pod_name).ok_or_else(|| {
-            Refusal::new(reason::NO_TARGET, format!("there is no pod `{pod_name}` in this namespace"))
+            Refusal::new(
+                reason::NO_TARGET,
+                format!("pod `{pod_name}` not found in this namespace: fix podContainerNamesList"),
+            )
         })?;
         if container_names.is_empty() {
             let message = format!(
-                "containerNames of pod `{pod_name}` is empty: name containers (it has `{}`)",
+                "containerNames of pod `{pod_name}` is empty: name at least one container (the pod has `{}`)",
                 pod.containers.join("`, `")
             );
             return Err(Refusal::new(reason::NO_TARGET, message));
@@ -166,7 +182,10 @@ fn named(list: &[PodContainerNames], pods: &[Pod]) -> Result<Vec<Target>, Refusa
 
 fn selected(spec: &ExecutionHookSpec, hook: &RecordedHook, pods: &[Pod]) -> Result<Vec<Target>, Refusal> {
     if pods.is_empty() {
-        return Err(Refusal::new(reason::NO_TARGET, "podSelector matches no pod of this namespace"));
+        return Err(Refusal::new(
+            reason::NO_TARGET,
+            "podSelector matches no pod in this namespace: fix the selector or the labels of the pods",
+        ));
     }
     let containers = |pod: &Pod| match &spec.container_selector {
         Some(selector) => Ok(vec![known(pod, &selector.container_name)?]),
@@ -180,13 +199,17 @@ fn all_that_can(pod: &Pod, hook: &RecordedHook) -> Result<Vec<String>, Refusal> 
     let Ok(ValidHookAction::Notifier(notifier)) = hook.pre_action.validate() else { return Ok(pod.containers.clone()) };
     let declared = pod.declared.as_ref();
     let declared = declared.map_err(|mistake| {
-        Refusal::new(reason::INVALID, format!("pod `{}` declares notifiers wrongly: {mistake}", pod.name))
+        Refusal::new(reason::INVALID, format!("pod `{}` has an invalid declaration of notifiers: {mistake}", pod.name))
     })?;
     let found: Vec<_> = declared.of(&notifier).map(|(container, _)| container.to_owned()).collect();
     match found.is_empty() {
         false => Ok(found),
         true => {
-            let message = format!("no container of pod `{}` declares the notifier `{notifier}`", pod.name);
+            let message = format!(
+                "no container of pod `{}` declares notifier `{notifier}`: declare it in the pod's template, or fix the \
+                 name",
+                pod.name
+            );
             Err(Refusal::new(reason::NO_TARGET, message))
         }
     }
@@ -197,7 +220,7 @@ fn known(pod: &Pod, container: &str) -> Result<String, Refusal> {
         true => Ok(container.to_owned()),
         false => {
             let known = pod.containers.join("`, `");
-            let message = format!("pod `{}` has no container `{container}` (it has `{known}`)", pod.name);
+            let message = format!("pod `{}` has no container `{container}`: name one of `{known}`", pod.name);
             Err(Refusal::new(reason::NO_TARGET, message))
         }
     }

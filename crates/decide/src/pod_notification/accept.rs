@@ -40,17 +40,17 @@ pub(super) fn fresh(observed: &Observed<'_>, object: &Object<'_>, now: Timestamp
     let pod = match &observed.pod {
         SeenPod::Unknown => return ask_again(object, now),
         SeenPod::Gone { .. } => {
-            let message = format!("there is no pod `{}` in this namespace", object.object.spec.pod_name);
+            let message = format!("pod `{}` not found in this namespace: fix podName", object.object.spec.pod_name);
             return refuse(object, reason::REFUSED, Failure::new(ErrorType::PodNotFound, message), now);
         }
         SeenPod::There(pod) => pod,
     };
     if let Some(wanted) = object.object.spec.pod_uid.as_ref().filter(|wanted| **wanted != pod.uid) {
-        let message = format!("pod `{}` is another one by now: its UID is not {wanted}", object.object.spec.pod_name);
+        let message = format!("pod `{}` was replaced: its UID is not {wanted}", object.object.spec.pod_name);
         return refuse(object, reason::REFUSED, Failure::new(ErrorType::PodNotFound, message), now);
     }
     let Some(node) = pod.node.as_ref().filter(|_| !pod.over) else {
-        let message = format!("pod `{}` does not run", object.object.spec.pod_name);
+        let message = format!("pod `{}` is not Running", object.object.spec.pod_name);
         return refuse(object, reason::REFUSED, Failure::new(ErrorType::ContainerNotRunning, message), now);
     };
     if let Some(ending) = ending::refusal(pod, &object.object.spec.pod_name) {

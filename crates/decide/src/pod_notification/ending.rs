@@ -12,7 +12,7 @@ use crate::{Gravity, Leadership};
 pub(super) fn ask_for_undo(observed: &Observed<'_>, object: &Object<'_>) -> Option<Decision> {
     let asks = matters(object, observed.me) && is_ending(&observed.pod);
     asks.then(|| {
-        let note = format!("pod `{}` was told to end: it is undone now", object.object.spec.pod_name);
+        let note = format!("pod `{}` is being deleted: the undo runs now", object.object.spec.pod_name);
         Decision {
             effects: vec![Effect::RequestUndo],
             reports: vec![undo::report(Gravity::Normal, reason::POD_ENDING, note)],
@@ -40,6 +40,6 @@ fn matters(object: &Object<'_>, me: Me<'_>) -> bool {
 
 /// Why no handler starts in this pod, if it is ending.
 pub(super) fn refusal(pod: &Pod, name: &str) -> Option<Failure> {
-    let message = format!("pod `{name}` was told to end: nothing was run");
+    let message = format!("pod `{name}` is being deleted: the handler was not run");
     pod.ending.then(|| Failure::new(ErrorType::ContainerNotRunning, message))
 }

@@ -33,7 +33,7 @@ pub(super) fn claimed(observed: &Observed<'_>, object: &Object<'_>, now: Timesta
         }
     }
     if !mine {
-        return unknown(observed, object, "whoever ran it is gone: it may have run, or not", now);
+        return unknown(observed, object, "the executor is gone, and the handler may have run", now);
     }
     match &observed.run {
         Progress::Idle => never_started(observed, object, now),
@@ -99,7 +99,7 @@ fn complete(observed: &Observed<'_>, object: &Object<'_>, results: &[(String, En
     }
     let mut status = with_results(&object.status, results);
     for record in status.containers.iter_mut().filter(|record| record.succeeded.is_none() && record.error.is_none()) {
-        let message = "nobody said how it ended: it may have run, or not";
+        let message = "the executor does not know how the handler ended";
         record.error = Some(errors::error(ErrorType::OutcomeUnknown, message, now));
     }
     let failed = status.containers.iter().find_map(|record| Some((record.name.clone(), record.error.clone()?)));
@@ -171,10 +171,15 @@ fn silent_agent(observed: &Observed<'_>, object: &Object<'_>, leadership: Leader
         SeenPod::Gone { node_ready: true } if now < silent_since => {
             Decision { again: Some(silent_since), ..Decision::default() }
         }
-        SeenPod::Gone { .. } => unknown(observed, object, "the pod is gone, and its node's agent does not answer", now),
+        SeenPod::Gone { .. } => unknown(
+            observed,
+            object,
+            "the pod is gone, and the agent of its node does not report whether the handler ran",
+            now,
+        ),
         // Its executor may be gone for good, and a person takes the rest upon them.
         SeenPod::Unknown | SeenPod::There(_) if object.is_abandoned() && object.is_revoked() => {
-            unknown(observed, object, "given up by annotation: it may have run, or not", now)
+            unknown(observed, object, "the object was given up by annotation, and the handler may have run", now)
         }
         // Nobody else tells when the pod goes.
         SeenPod::Unknown | SeenPod::There(_) => Decision { again: Some(now + PATIENCE), ..Decision::default() },

@@ -126,14 +126,14 @@ fn word(observed: &Observed<'_>, object: &Object<'_>, status: &PodNotificationSt
     }
     let asked = object.is_revoked() || object.expires(observed).is_some_and(|expires| expires <= now);
     if !sessions.is_empty() && cannot_be_kept(observed) && !asked {
-        let message = "its executor stops or has lost the lease, and lets go of it";
+        let message = "the executor stops or has lost the lease, and releases the session";
         return Some(Word::no_more(reason::SESSION_LOST, message.to_owned()));
     }
     let closed = status.conditions.iter().find(|one| one.type_ == condition::UNDONE).filter(|_| errors::undone(status));
     let all = |wanted: &Session| !sessions.is_empty() && sessions.values().all(|session| session == wanted);
     match (closed, &observed.undo) {
         _ if sessions.is_empty() && closed.is_none() => undo::is_executor(observed, object).then(|| {
-            let message = "whoever held it is gone, and its sessions ended with it";
+            let message = "the executor is gone, and its sessions ended with it";
             Word::no_more(reason::SESSION_LOST, message.to_owned())
         }),
         (None, _) if all(&Session::Open) => {
@@ -142,7 +142,7 @@ fn word(observed: &Observed<'_>, object: &Object<'_>, status: &PodNotificationSt
         // It is all said at the end of the round.
         (None, Progress::Running) => None,
         (_, _) if all(&Session::Released) => {
-            Some(Word::no_more(reason::RELEASED, "released in every container".to_owned()))
+            Some(Word::no_more(reason::RELEASED, "the executor released the session in every container".to_owned()))
         }
         (_, _) if let Some(how) = not_released(sessions) => Some(Word::no_more(reason::RELEASE_FAILED, how)),
         (Some(closed), _) => Some(Word::no_more(reason::SESSION_LOST, closed.message.clone())),
@@ -165,10 +165,10 @@ pub(super) fn word_of_the_end(status: &PodNotificationStatus) -> (&'static str, 
         undo.is_some_and(|undo| undo.action.is_none() && undo.exit_code != Some(0))
     };
     match status.containers.iter().find(by_itself) {
-        None => (reason::UNDO_SUCCEEDED, "undone in every container".to_owned()),
+        None => (reason::UNDO_SUCCEEDED, "the undo succeeded in every container".to_owned()),
         Some(record) => {
             let message = format!(
-                "the session in container `{}` has ended, and with it what it held: a held command must end when its \
+                "the session in container `{}` has ended, which released its locks: a held command must end when its \
                  input ends",
                 record.name
             );

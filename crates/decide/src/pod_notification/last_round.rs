@@ -23,7 +23,7 @@ const WITHOUT_EXPIRY: SignedDuration = SignedDuration::from_secs(30);
 const KEPT: SignedDuration = SignedDuration::from_mins(10);
 
 /// How the message of a failed round begins.
-pub(super) const FAILED_ONCE_MORE: &str = "the undo ran once more, because the handler may have gone on, and failed";
+pub(super) const FAILED_ONCE_MORE: &str = "the undo ran once more, because the handler may have continued, and failed";
 
 /// How often it is looked whether there is still something to undo it in, once nobody wants the object any more.
 pub(super) const PATIENCE: SignedDuration = SignedDuration::from_secs(5);

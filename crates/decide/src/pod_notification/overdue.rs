@@ -71,8 +71,8 @@ fn message(object: &Object<'_>, patience: SignedDuration, late: SignedDuration) 
         minutes => format!("{minutes} minutes"),
     };
     format!(
-        "the agent of node `{node}` has not reported the undo that was due {late} ago. Check that `boathook \
-         agent` runs on that node and reaches the API server: what was done in the pod still holds until the agent undoes it"
+        "the agent of node `{node}` has not reported the undo that was due {late} ago, and the pod may still be \
+         frozen: check that `boathook agent` runs on that node and reaches the API server"
     )
 }
 

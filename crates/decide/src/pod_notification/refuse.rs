@@ -17,10 +17,14 @@ use crate::{
 /// Why it must not run any more.
 pub(super) fn refusal(object: &Object<'_>, now: Timestamp) -> Option<Failure> {
     if object.is_revoked() {
-        return Some(Failure::new(ErrorType::Revoked, "revoked before anything was run"));
+        return Some(Failure::new(ErrorType::Revoked, "the undo was requested before the handler ran"));
     }
     if object.start_deadline().is_some_and(|deadline| deadline <= now) {
-        let message = format!("not claimed within {} s: nothing was run", object.object.spec.start_deadline_seconds);
+        let message = format!(
+            "no executor claimed the PodNotification within {} s, so the handler was not run: check that the \
+             controller and the agent of the pod's node run",
+            object.object.spec.start_deadline_seconds
+        );
         return Some(Failure::new(ErrorType::StartDeadlineExceeded, message));
     }
     None
@@ -29,7 +33,7 @@ pub(super) fn refusal(object: &Object<'_>, now: Timestamp) -> Option<Failure> {
 /// No container declares it: done, and well.
 pub(super) fn nothing_to_run(object: &Object<'_>, mut status: PodNotificationStatus, now: Timestamp) -> Decision {
     let notifier = object.object.spec.notifier.as_deref().unwrap_or_default();
-    let message = format!("no container of the pod declares `{notifier}`");
+    let message = format!("no container of the pod declares notifier `{notifier}`");
     status.state = State::Succeeded;
     status.complete_time = Some(moment(now));
     let saying =
@@ -57,8 +61,8 @@ pub(super) fn switched_off(object: &Object<'_>, now: Timestamp) -> Decision {
 
 /// It was written while no webhook asked whether its author may write it.
 pub(super) fn unchecked_author(object: &Object<'_>, now: Timestamp) -> Decision {
-    let message = "written before the webhook was there that checks whether its author may `create pods/exec`: create \
-                   it again";
+    let message = "the PodNotification was created before Boathook's webhooks answered, so Boathook did not check \
+                   whether its author may `create pods/exec`: create it again";
     refuse(object, reason::REFUSED, Failure::new(ErrorType::Forbidden, message), now)
 }
 
@@ -105,7 +109,7 @@ pub(super) fn say_nothing_to_undo(object: &Object<'_>, status: &mut PodNotificat
             kind: condition::UNDONE,
             status: "True",
             reason: reason::NOTHING_TO_UNDO,
-            message: "nothing was run",
+            message: "the handler was not run",
         };
         conditions::set(&mut status.conditions, saying, object.generation(), now);
     }

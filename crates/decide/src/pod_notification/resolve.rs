@@ -59,7 +59,10 @@ fn declared(pod: &Pod, notifier: &str, named: Option<&[String]>) -> Result<Vec<(
     if let Some(named) = named {
         let lacking = named.iter().find(|name| !found.iter().any(|(container, _)| container == *name));
         if let Some(lacking) = lacking {
-            let message = format!("container `{lacking}` does not declare `{notifier}`: nothing was run");
+            let message = format!(
+                "container `{lacking}` does not declare notifier `{notifier}`, so no handler was run: declare it in \
+                 the pod's template, or fix containers"
+            );
             return Err(Failure::new(ErrorType::NotifierNotDeclared, message));
         }
         found.retain(|(container, _)| named.contains(container));
@@ -78,11 +81,12 @@ fn inline(
     let unknown = containers.iter().find(|name| pinned.is_none() && !pod.containers.contains(name));
     if let Some(unknown) = unknown {
         let known = pod.containers.join("`, `");
-        let message = format!("the pod has no container `{unknown}` that actions can run in (it has `{known}`)");
+        let message = format!("the pod has no container `{unknown}` that can run actions: name one of `{known}`");
         return Err(Failure::new(ErrorType::ContainerNotRunning, message));
     }
     if action.holds() && spec.undo.is_none() {
-        let message = "action.exec.hold: something must release the session: write `undo: {}`";
+        let message = "action.exec.hold needs an undo, which releases the session: write `undo: {}` or `undo: \
+                       {afterSeconds: N}`";
         return Err(Failure::new(ErrorType::Unsupported, message));
     }
     let work = Work { action, probe: None, retry: Retry::Never };
@@ -110,19 +114,21 @@ fn action_of(undo: &Undo, pod: &Pod, container: &str) -> Result<ValidAction, Fai
             let found = declarations(pod)?.of(notifier).find(|(declaring, _)| *declaring == container);
             let (_, found) = found.ok_or_else(|| {
                 let message = format!(
-                    "container `{container}` does not declare `{notifier}`, which was to undo this: nothing was run"
+                    "container `{container}` does not declare notifier `{notifier}` of the undo, so the handler was \
+                     not run: declare it in the pod's template, or fix undo.notifier"
                 );
                 Failure::new(ErrorType::UndoNotDeclared, message)
             })?;
             Ok(found.action.clone())
         }
         (None, Some(action)) if action.holds() => {
-            Err(unsupported("undo.action.exec.hold: an undo's session cannot be held".to_owned()))
+            Err(unsupported("undo.action.exec.hold: an undo cannot hold its session: remove hold".to_owned()))
         }
         (None, Some(action)) => action.validate().map_err(|wrong| unsupported(format!("undo.action.{wrong}"))),
-        (None, None) | (Some(_), Some(_)) => {
-            Err(unsupported("undo: write exactly one of notifier and action".to_owned()))
-        }
+        (None, None) | (Some(_), Some(_)) => Err(unsupported(
+            "undo: write exactly one of notifier and action (both may be omitted only with action.exec.hold)"
+                .to_owned(),
+        )),
     }
 }
 

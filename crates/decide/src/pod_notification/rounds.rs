@@ -188,10 +188,10 @@ fn report_failure(
 ) {
     let Some(record) = status.containers.iter().find(|record| is_open(record)) else { return };
     let error = record.undo.as_ref().and_then(|undo| undo.error.as_ref());
-    let why = error.map_or("not tried yet", |error| error.message.as_str());
+    let why = error.map_or("the undo has not run yet", |error| error.message.as_str());
     let why = format!("container `{}`: {why}", record.name);
     let message =
-        format!("{why}; it is tried again until it succeeds. Look at the pod: what was done there still holds");
+        format!("{why}; the executor retries the undo until it succeeds. Check the pod, which may still be frozen");
     let saying = Saying { kind: condition::UNDONE, status: "False", reason: reason::UNDO_FAILED, message: &message };
     conditions::set(&mut status.conditions, saying, object.generation(), now);
     decision.effects.push(Effect::WriteStatus(Box::new(status)));

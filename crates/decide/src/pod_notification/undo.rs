@@ -112,7 +112,8 @@ fn close_without_undo(observed: &Observed<'_>, object: &Object<'_>, now: Timesta
         SeenPod::Gone { node_ready: false } => (
             "Unknown",
             reason::THAW_UNCONFIRMED,
-            "the pod is gone, but its node is not Ready: it may still run there, with nothing undone".to_owned(),
+            "the pod is gone, but its node is not Ready: the pod may still run there without the undo. Check the node"
+                .to_owned(),
         ),
         SeenPod::Unknown | SeenPod::There(_) => return None,
     };
@@ -122,8 +123,8 @@ fn close_without_undo(observed: &Observed<'_>, object: &Object<'_>, now: Timesta
 
 fn abandoned_message(object: &Object<'_>) -> String {
     match object.object.annotations().get(ABANDONED_BY) {
-        Some(user) => format!("user `{user}` gave the undo up: make sure by hand that it is done"),
-        None => "the undo was given up by annotation: make sure by hand that it is done".to_owned(),
+        Some(user) => format!("user `{user}` gave up the undo: undo the handler by hand"),
+        None => "the undo was given up by annotation: undo the handler by hand".to_owned(),
     }
 }
 

@@ -54,10 +54,10 @@ pub(crate) async fn what_cannot_be_done_is_refused_before_anything_is_frozen(ctx
     let mut of_no_class = labelled("nightly", "quick");
     of_no_class.spec.volume_snapshot_class_name = Some("fats".to_owned());
     let cases = [
-        (of_no_class, 403, vec!["no VolumeSnapshotClass `fats`"]),
+        (of_no_class, 403, vec!["VolumeSnapshotClass `fats` not found"]),
         (labelled("nightly", "slow"), 403, vec!["`slow`", "60 s", "actionTimeoutSeconds", "ApplicationSnapshot"]),
         (annotated("nightly", twice), 403, vec![both.as_str(), "actionTimeoutSeconds"]),
-        (labelled("nightly", "absent"), 403, vec!["no ExecutionHookTemplate `absent`", "create it"]),
+        (labelled("nightly", "absent"), 403, vec!["ExecutionHookTemplate `absent` not found", "create it"]),
         (annotated("nightly", "quick"), 422, vec!["boathook.dev/execution-hook-infos", "[{executionHookTemplateName"]),
         (annotated("nightly", "[{template: quick}]"), 422, vec!["entry 0", "`template`"]),
     ];

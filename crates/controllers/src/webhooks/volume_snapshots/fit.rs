@@ -46,9 +46,9 @@ fn check(hooks: &[Wanted], claim: &str, pods: &[Pod], seconds: u64) -> Result<()
     }
     let names: Vec<_> = hooks.iter().map(|(_, template)| format!("`{}`", template.name_any())).collect();
     Err(format!(
-        "the PreActions of {} may take {needed} s, and this request has {seconds} s for them: give them a shorter \
-         actionTimeoutSeconds (a notifier: timeoutSeconds, where it is declared), or create an ApplicationSnapshot, which \
-         has all the time that they need",
+        "the PreActions of {} may take {needed} s, but this request allows {seconds} s: shorten their \
+         actionTimeoutSeconds (for a notifier, timeoutSeconds in its declaration), or create an ApplicationSnapshot, \
+         which has no such limit",
         names.join(", ")
     ))
 }

@@ -42,7 +42,8 @@ impl Intent {
                 delete(&watching, &intended.name_any()).await;
             }
         });
-        told.await.map_err(|_| "failed to write the ApplicationSnapshot: its task has ended".to_owned())??;
+        told.await
+            .map_err(|_| "failed to create the ApplicationSnapshot: the task of the webhook has ended".to_owned())??;
         Ok(Self { api, name, keep })
     }
 
@@ -57,11 +58,11 @@ impl Intent {
             }
             Ok(Standing::Over(why)) => {
                 self.keep();
-                Err(format!("the application could not be frozen for this snapshot: {why} ({see})"))
+                Err(format!("Boathook could not freeze the application for this snapshot: {why} ({see})"))
             }
             Ok(Standing::UnderWay) | Err(_) => {
-                let message = "the application was not frozen in the time that this request has, and is thawed again: \
-                               try again, or create an ApplicationSnapshot, which has all the time that hooks need";
+                let message = "the hooks did not freeze the application within the time limit of this request, so \
+                               Boathook thaws it: retry, or create an ApplicationSnapshot, which has no such limit";
                 Err(message.to_owned())
             }
         }
@@ -81,8 +82,10 @@ impl Intent {
                     Standing::UnderWay => {}
                     settled @ (Standing::Frozen | Standing::Over(_)) => return settled,
                 },
-                Ok(None) => return Standing::Over("somebody deleted its ApplicationSnapshot".to_owned()),
-                Err(error) => tracing::debug!(%error, name = self.name, "the watch failed, it begins anew"),
+                Ok(None) => {
+                    return Standing::Over("the ApplicationSnapshot of this VolumeSnapshot was deleted".to_owned());
+                }
+                Err(error) => tracing::debug!(%error, name = self.name, "the watch failed, retrying"),
             }
         }
         Standing::UnderWay
@@ -108,7 +111,11 @@ async fn delete(api: &Api<ApplicationSnapshot>, name: &str) {
         if class == ErrorClass::NotFound {
             return;
         }
-        tracing::warn!(error = chain(&error), name, "failed to delete an ApplicationSnapshot that nobody waits for");
+        tracing::warn!(
+            error = chain(&error),
+            name,
+            "failed to delete an ApplicationSnapshot whose request has ended, retrying"
+        );
         tokio::time::sleep(class.delay(tries)).await;
     }
 }

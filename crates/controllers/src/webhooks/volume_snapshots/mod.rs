@@ -84,7 +84,7 @@ impl Door {
         };
         self.has_class(ask, &snapshot).await?;
         let _hold = self.holds.try_acquire().map_err(|_| {
-            let message = format!("{MOST_HOLDS} snapshots are waiting for their hooks already: try again later");
+            let message = format!("{MOST_HOLDS} snapshots already wait for their hooks: try again later");
             no(ask, (429, "TooManyRequests"), message)
         })?;
         let seconds = by_when.saturating_duration_since(Instant::now()).as_secs();
@@ -100,7 +100,7 @@ impl Door {
         let name = snapshot.name_any();
         let api: Api<VolumeSnapshot> = Api::namespaced(self.client.clone(), &snapshot.namespace().unwrap_or_default());
         let found = in_time(api.get_metadata_opt(&name)).await.map_err(|error| {
-            let message = format!("cannot find out whether VolumeSnapshot `{name}` is there: {}", chain(&error));
+            let message = format!("failed to check whether VolumeSnapshot `{name}` exists: {}", chain(&error));
             no(ask, (500, "InternalError"), message)
         })?;
         Ok(found.is_some())
@@ -112,7 +112,7 @@ impl Door {
         match missing_class(&self.client, class).await {
             Ok(None) => Ok(()),
             Ok(Some(missing)) => {
-                let message = format!("{missing}: create it, or name another one. Nothing was frozen");
+                let message = format!("{missing}: create it, or name an existing class. Boathook ran no hook");
                 Err(no(ask, (403, "Forbidden"), message))
             }
             Err(error) => {
@@ -136,11 +136,14 @@ impl Door {
         for info in infos {
             let name = &info.execution_hook_template_name;
             let found = in_time(api.get_opt(name)).await.map_err(|error| {
-                let message = format!("failed to read ExecutionHookTemplate `{name}`: {}", chain(&error));
+                let message = format!("failed to get ExecutionHookTemplate `{name}`: {}", chain(&error));
                 no(ask, (500, "InternalError"), message)
             })?;
             let missing = || {
-                let message = format!("there is no ExecutionHookTemplate `{name}` in this namespace: create it first");
+                let message = format!(
+                    "ExecutionHookTemplate `{name}` not found in this namespace: create it, or fix \
+                     executionHookTemplateName"
+                );
                 no(ask, (403, "Forbidden"), message)
             };
             hooks.push((info.clone(), found.ok_or_else(missing)?));
@@ -156,8 +159,9 @@ impl Door {
 
 fn written(ask: &Ask) -> Result<VolumeSnapshot, Refusal> {
     let object = serde_json::to_value(&ask.object).and_then(serde_json::from_value::<VolumeSnapshot>);
-    let mut snapshot =
-        object.map_err(|error| no(ask, (422, "Invalid"), format!("not a VolumeSnapshot as we know it: {error}")))?;
+    let mut snapshot = object.map_err(|error| {
+        no(ask, (422, "Invalid"), format!("the request does not contain a valid VolumeSnapshot: {error}"))
+    })?;
     // In a create, only the request says where.
     snapshot.metadata.namespace.clone_from(&ask.namespace);
     Ok(snapshot)

@@ -19,14 +19,14 @@ pub(super) fn of(snapshot: &ApplicationSnapshot) -> Standing {
         return Standing::Over(why);
     }
     if snapshot.metadata.deletion_timestamp.is_some() {
-        return Standing::Over("somebody deleted its ApplicationSnapshot".to_owned());
+        return Standing::Over("the ApplicationSnapshot of this VolumeSnapshot was deleted".to_owned());
     }
     let frozen = status.conditions.iter().any(|said| said.type_ == condition::FROZEN && said.status == "True");
     match status.phase {
         Phase::Pending | Phase::Freezing => Standing::UnderWay,
         Phase::Cutting if frozen => Standing::Frozen,
         Phase::Cutting | Phase::Thawing | Phase::ThawFailed | Phase::Complete | Phase::Failed => {
-            Standing::Over("it was thawed before the snapshot could be cut".to_owned())
+            Standing::Over("the application was thawed before the storage could cut the snapshot".to_owned())
         }
     }
 }

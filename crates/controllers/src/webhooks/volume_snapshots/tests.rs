@@ -127,7 +127,11 @@ async fn what_takes_too_long_or_is_waited_for_by_nobody_is_withdrawn() {
     // Three seconds more than the template may take: that is looked at before the freeze begins.
     let answer = world.door.review(&ask, Instant::now() + MARGIN + Duration::from_millis(4100)).await;
     assert_eq!((answer.allowed, answer.result.code), (false, 403));
-    assert!(answer.result.message.contains("not frozen in the time"), "{}", answer.result.message);
+    assert!(
+        answer.result.message.contains("did not freeze the application within the time limit"),
+        "{}",
+        answer.result.message
+    );
     world.intent(&ask, |intent| intent.is_none()).await;
 
     let (ask, door) = (labelled("gone"), Arc::clone(&world.door));
@@ -163,13 +167,13 @@ async fn what_will_not_be_stored_freezes_nothing() {
 
     let absent = marked("nightly", json!({"labels": {EXECUTION_HOOK_TEMPLATE_LABEL: "absent"}}));
     let refused = world.answer(&absent).await;
-    assert!(refused.result.message.contains("no ExecutionHookTemplate `absent`"), "{}", refused.result.message);
+    assert!(refused.result.message.contains("ExecutionHookTemplate `absent` not found"), "{}", refused.result.message);
 
     let mut typo = labelled("nightly");
     typo.object.as_mut().unwrap().data["spec"]["volumeSnapshotClassName"] = json!("fats");
     let refused = world.answer(&typo).await;
     assert_eq!(refused.result.code, 403);
-    let words = "there is no VolumeSnapshotClass `fats`; there are: `fast`";
+    let words = "VolumeSnapshotClass `fats` not found; the cluster has `fast`";
     assert!(refused.result.message.contains(words), "{}", refused.result.message);
 
     let too_short = world.door.review(&labelled("nightly"), Instant::now() + MARGIN).await;

@@ -30,10 +30,18 @@ fn assert_refused(look: Look, reason: &str, text: &str) {
 fn what_cannot_be_done_is_refused_before_anything_is_frozen() {
     let mut look = Look::with(json!({}));
     look.claims.clear();
-    assert_refused(look, "ClaimNotFound", "there is no claim `data` in this namespace");
+    assert_refused(
+        look,
+        "ClaimNotFound",
+        "claim `data` not found in this namespace: create it, or fix source.persistentVolumeClaimName",
+    );
     let mut look = Look::with(json!({"source": {"selector": {}}}));
     look.claims.clear();
-    assert_refused(look, "ClaimNotFound", "source.selector matches no claim of this namespace");
+    assert_refused(
+        look,
+        "ClaimNotFound",
+        "source.selector matches no claim in this namespace: fix the selector or the labels of the claims",
+    );
     let operator = json!({"matchExpressions": [{"key": "app", "operator": "Has"}]});
     let look = Look::with(json!({"source": {"selector": operator}}));
     let unknown = r#"matchExpressions[0].operator: "Has" is unknown: write In, NotIn, Exists, DoesNotExist"#;
@@ -43,12 +51,17 @@ fn what_cannot_be_done_is_refused_before_anything_is_frozen() {
     assert_refused(look, "Invalid", &format!("executionHookInfos[0].podSelector.{unknown}"));
     let mut look = Look::with(json!({}));
     look.missing_templates = vec!["fs".to_owned()];
-    let text = "there is no ExecutionHookTemplate `fs` in this namespace: create it first";
+    let text = "ExecutionHookTemplate `fs` not found in this namespace: create it, or fix executionHookTemplateName";
     assert_refused(look, "TemplateNotFound", text);
     let mut look = Look::with(json!({}));
     look.snapshots = vec![snapshot("snap")];
     look.snapshots[0].ours = false;
-    assert_refused(look, "SnapshotExists", "there is a VolumeSnapshot `snap` already: nothing was frozen");
+    assert_refused(
+        look,
+        "SnapshotExists",
+        "VolumeSnapshot `snap` already exists, so Boathook ran no hook: delete it, or give the ApplicationSnapshot \
+         another name",
+    );
     // Also one that says that it is this one's: nothing was frozen when it was cut, or when the storage began.
     for cut in [true, false] {
         let mut look = Look::with(json!({}));
@@ -59,14 +72,14 @@ fn what_cannot_be_done_is_refused_before_anything_is_frozen() {
     }
     for on_hook_failure in ["Fail", "CrashConsistent"] {
         let mut look = Look::with(json!({"onHookFailure": on_hook_failure}));
-        look.missing_class = Some("there is no VolumeSnapshotClass `fats`".to_owned());
-        let text = "there is no VolumeSnapshotClass `fats`: create it, or name another one. Nothing was frozen";
+        look.missing_class = Some("VolumeSnapshotClass `fats` not found".to_owned());
+        let text = "VolumeSnapshotClass `fats` not found: create it, or name an existing class. Boathook ran no hook";
         assert_refused(look, "SnapshotClassNotFound", text);
     }
     let mut look = Look::with(json!({}));
     look.claims[0].pods.clear();
     let text = "claim `data` is attached to a node, but no running container mounts it: name the pods to freeze in \
-                executionHookInfos, or try again";
+                executionHookInfos, or retry";
     assert_refused(look, "NoTarget", text);
     // One of two is not enough.
     let mut look = Look::with(json!({"source": {"selector": {}}}));
@@ -79,8 +92,8 @@ fn what_cannot_be_done_is_refused_before_anything_is_frozen() {
 fn hooks_of_an_unchecked_author_are_refused() {
     let mut look = Look::with(json!({}));
     look.author_checked = false;
-    let text = "it was created before Boathook's webhooks were seen to answer, so its author was not checked for the right \
-                to `create executionhooks`: delete it and create it again";
+    let text = "the ApplicationSnapshot was created before Boathook's webhooks answered, so Boathook did not check \
+                whether its author may `create executionhooks`: delete the ApplicationSnapshot and create it again";
     assert_refused(look, "Refused", text);
     let mut plain = Look::with(json!({"executionHookInfos": []}));
     plain.author_checked = false;

@@ -75,7 +75,11 @@ fn message_of_a_late_cut_quotes_the_storage() {
     let status = look.done().status();
     assert_eq!(status.snapshots[0].error.as_deref(), Some("no such pool"));
     let message = status.failure.unwrap().message;
-    assert_eq!(message, "the cut was not seen within 60 s; VolumeSnapshot `snap` says: no such pool");
+    assert_eq!(
+        message,
+        "the storage did not report the cut within 60 s (cutTimeoutSeconds); VolumeSnapshot `snap` reports: no such \
+         pool"
+    );
 }
 
 #[test]

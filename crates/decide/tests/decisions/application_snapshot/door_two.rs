@@ -55,7 +55,7 @@ fn one_deleted_before_its_cut_thaws_at_once() {
     let look = look.done().thawed();
     assert_eq!(look.outcome(), (Phase::Failed, None, "CutFailed".to_owned()));
     let message = look.status().failure.unwrap().message;
-    assert!(message.contains("`theirs` was deleted before it was cut"), "{message}");
+    assert!(message.contains("`theirs` was deleted before the storage cut it"), "{message}");
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn a_hook_that_a_person_deletes_is_not_made_again() {
     (deleted.object, deleted.hooks) = (look.object.clone(), look.hooks.clone());
     deleted.hooks[0].metadata.deletion_timestamp = Some(Time(at(3)));
     let failure = deleted.done().status().failure.expect("it failed").message;
-    assert!(failure.ends_with("was deleted, and so thawed"), "{failure}");
+    assert!(failure.ends_with("was deleted, which thawed its pods"), "{failure}");
     let mut gone = look;
     gone.hooks.remove(0);
     assert_eq!(deeds(&gone.decide()), ["write Thawing", "thaw"]);

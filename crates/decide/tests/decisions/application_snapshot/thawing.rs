@@ -77,7 +77,7 @@ fn snapshot_whose_hook_may_freeze_again_is_not_thawed_for_certain() {
     assert_eq!(said(&look.status(), condition::SUCCEEDED), "Unknown ProcessMayRemain");
     assert_eq!(look.hooks.len(), 2, "they stay until it is certain");
     say(&mut look, ["True", "Thawed", ""]);
-    assert_eq!(look.decide().reports[0].note, "every hook is thawed");
+    assert_eq!(look.decide().reports[0].note, "every hook has thawed");
     let look = look.done();
     assert_eq!(said(&look.status(), condition::THAWED), "True Thawed");
     assert_eq!(said(&look.status(), condition::FROZEN), "False Thawed");

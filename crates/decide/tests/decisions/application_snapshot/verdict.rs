@@ -111,7 +111,7 @@ fn uncovered_pod_that_ended_before_the_cut_counts() {
     let gone = ended(json!({}), false).done();
     assert_eq!(gone.outcome(), (Phase::Thawing, Some(Consistency::Crash), "PodNotFrozen".to_owned()));
     let message = gone.status().failure.expect("it is a crash").message;
-    assert!(message.contains("is gone, of UID `uid-1`"), "{message}");
+    assert!(message.contains("a deleted pod with UID `uid-1`"), "{message}");
     for (at_the_cut, named) in [(true, "db-1"), (false, "uid-1")] {
         let look = ended(json!({"otherPods": "Vouched"}), at_the_cut).done();
         assert_eq!(look.outcome(), (Phase::Thawing, Some(Consistency::Application), String::new()));

@@ -128,7 +128,7 @@ fn the_message_says_what_happened_last() {
     look.end(End::Exhausted);
     look.done();
     let record = look.stage(Stage::Pre);
-    assert!(record.message.as_ref().expect("as it is written here").ends_with("it was tried 4 times"), "{record:?}");
+    assert!(record.message.as_ref().expect("as it is written here").ends_with("it failed 4 times"), "{record:?}");
     assert_eq!(record.log_tail.as_deref(), Some("no such table"));
     assert_eq!(record.complete_time.as_ref().map(|time| time.0), Some(at(20)));
 }
@@ -139,18 +139,22 @@ fn last_lines_of_a_failed_hook_are_in_conditions_and_events() {
     look.hook_pods[0].log_tail = Some("connected\nno such table\n".to_owned());
     look.fail();
     let decision = look.done();
-    let why = "it ended with exit code 1: connected | no such table";
+    let why = "the hook ended with exit code 1: connected | no such table";
     let said = [look.message("Failed"), look.message("Complete")];
-    assert_eq!(said, [format!("pre has failed: {why}"), format!("pre has failed: {why}")]);
+    assert_eq!(said, [format!("pre failed: {why}"), format!("pre failed: {why}")]);
     let events = notes(&decision);
     assert!(events.len() == 2 && events.iter().all(|note| note.ends_with(why)), "{events:?}");
     let progressing = look.deployment().progressing.clone().expect("as it is written here").message;
     assert!(progressing.ends_with(why), "{progressing}");
-    assert_eq!(look.stage(Stage::Pre).message.as_deref(), Some("it ended with exit code 1"), "the tail is beside it");
+    assert_eq!(
+        look.stage(Stage::Pre).message.as_deref(),
+        Some("the hook ended with exit code 1"),
+        "the tail is beside it"
+    );
 
     let mut again = running(Strategy::RollingUpdate, Stage::Pre, "Retry");
     (again.hook_pods[0].failures, again.hook_pods[0].log_tail) = (1, Some("no such table".to_owned()));
-    assert_eq!(notes(&again.done()), ["pre has failed once: it is tried again: no such table"]);
+    assert_eq!(notes(&again.done()), ["pre failed once: the kubelet retries it: no such table"]);
 }
 
 #[test]

@@ -251,7 +251,7 @@ impl Look {
     }
 
     fn fail(&mut self) {
-        self.end(End::Failed("it ended with exit code 1".to_owned()));
+        self.end(End::Failed("the hook ended with exit code 1".to_owned()));
     }
 
     fn deployment(&mut self) -> &mut Deployment {

@@ -248,10 +248,10 @@ fn which_pods_do_not_end_is_said_after_a_minute() {
     assert!(!message(&mut look).contains("web-old"));
     look.now += 60;
     look.done();
-    assert!(message(&mut look).ends_with("; not ended yet: `web-old-1`, `web-old-2`, `web-old-3`"));
+    assert!(message(&mut look).ends_with("; pods that still run: `web-old-1`, `web-old-2`, `web-old-3`"));
     look.live_pods = (1..=5).map(|number| format!("p{number}")).collect();
     look.done();
-    assert!(message(&mut look).ends_with("; not ended yet: `p1`, `p2`, `p3` and 2 others"));
+    assert!(message(&mut look).ends_with("; pods that still run: `p1`, `p2`, `p3` and 2 others"));
 }
 
 #[test]

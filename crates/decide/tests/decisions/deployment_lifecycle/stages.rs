@@ -37,11 +37,11 @@ fn a_stage_without_a_hook_has_passed() {
 fn a_hook_that_is_tried_again_is_counted_and_told_of_each_time() {
     let mut look = running("Retry");
     look.hook_pods[0].failures = 2;
-    look.hook_pods[0].last_failure = Some("it ended with exit code 3".to_owned());
+    look.hook_pods[0].last_failure = Some("the hook ended with exit code 3".to_owned());
     assert_eq!(told(&look.done()), ["HookRunFailed"]);
     let record = look.stage(Stage::Pre);
     assert_eq!((record.failures, record.state), (2, StageState::Running));
-    let wanted = "pre has failed 2 times (it ended with exit code 3): it is tried again";
+    let wanted = "pre failed 2 times (the hook ended with exit code 3): the kubelet retries it";
     assert_eq!(record.message.as_deref(), Some(wanted));
     assert!(told(&look.done()).is_empty());
 }
@@ -49,9 +49,9 @@ fn a_hook_that_is_tried_again_is_counted_and_told_of_each_time() {
 #[test]
 fn what_a_pod_waits_for_is_shown() {
     let mut look = running("Retry");
-    look.hook_pods[0].waiting = Some("image `x` cannot be pulled".to_owned());
+    look.hook_pods[0].waiting = Some("the kubelet cannot pull image `x`".to_owned());
     look.done();
-    assert_eq!(look.stage(Stage::Pre).message.as_deref(), Some("image `x` cannot be pulled"));
+    assert_eq!(look.stage(Stage::Pre).message.as_deref(), Some("the kubelet cannot pull image `x`"));
     assert!(words(&look.done()).is_empty());
 }
 
@@ -224,14 +224,14 @@ fn what_a_hook_wrote_is_kept_when_the_next_time_it_cannot_be_read() {
 #[test]
 fn what_a_pod_waited_for_to_the_end_is_said_though_its_end_does_not_tell() {
     let mut look = running("Retry");
-    look.hook_pods[0].waiting = Some("image `x` cannot be pulled".to_owned());
+    look.hook_pods[0].waiting = Some("the kubelet cannot pull image `x`".to_owned());
     look.done();
     look.hook_pods[0].waiting = None;
     let mut late = look.clone();
     late.end(End::Exhausted);
     late.done();
     let message = late.stage(Stage::Pre).message.clone().expect("as it is written here");
-    assert!(message.ends_with("last seen: image `x` cannot be pulled"), "{message}");
+    assert!(message.ends_with("last seen: the kubelet cannot pull image `x`"), "{message}");
 
     // It came in the end, and what it started never ended.
     look.hook_pods[0].runs = true;
@@ -258,7 +258,7 @@ fn a_pod_that_cannot_be_made_is_told_of_once_and_tried_again_until_the_time_is_o
     assert_eq!(told(&decision), ["HookPodRefused"]);
     assert_eq!((words(&decision), decision.again), (vec!["status".to_owned()], Some(at(22))));
     let message = look.stage(Stage::Pre).message.clone();
-    assert_eq!(message.as_deref(), Some("its pod cannot be made: exceeded quota"));
+    assert_eq!(message.as_deref(), Some("failed to create the hook pod: exceeded quota"));
     look.now = 60;
     let decision = refuse(&mut look);
     assert!(told(&decision).is_empty(), "the same again");
@@ -272,7 +272,10 @@ fn a_pod_that_cannot_be_made_is_told_of_once_and_tried_again_until_the_time_is_o
     look.now = 20 + DEADLINE;
     assert_eq!(told(&look.done()), ["HookRunFailed", "Aborted"]);
     let message = look.stage(Stage::Pre).message.clone().expect("as it is written here");
-    assert!(message.contains("within 100 s") && message.ends_with("cannot be made: exceeded quota"), "{message}");
+    assert!(
+        message.contains("within 100 s") && message.ends_with("failed to create the hook pod: exceeded quota"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -303,7 +306,7 @@ fn each_pod_of_a_stage_has_its_first_failure_told_and_the_stage_counts_them_all(
     look.now = 20 + DEADLINE;
     look.done();
     let message = look.stage(Stage::Pre).message.clone().expect("as it is written here");
-    assert!(message.ends_with("it was tried 4 times"), "{message}");
+    assert!(message.ends_with("it failed 4 times"), "{message}");
 }
 
 #[test]

@@ -54,43 +54,43 @@ fn what_cannot_be_run_is_refused_with_what_to_write() {
         (
             Look::at_new(json!({"executionHookTemplateName": "mysql", "podSelector": {}})),
             "TemplateNotFound",
-            "there is no ExecutionHookTemplate `mysql` in this namespace: create it first",
+            "ExecutionHookTemplate `mysql` not found in this namespace: create it, or fix executionHookTemplateName",
         ),
         (
             Look::with(json!({"podSelector": null})),
             "NoTarget",
-            "containerSelector alone selects nothing: write podSelector or podContainerNamesList as well",
+            "containerSelector selects no pods: also write podSelector or podContainerNamesList",
         ),
         (
             Look::with(json!({"podSelector": null, "containerSelector": null})),
             "NoTarget",
-            "write podContainerNamesList or podSelector: where is it to run?",
+            "the hook selects no pods: write podContainerNamesList or podSelector",
         ),
-        (named(json!([])), "NoTarget", "podContainerNamesList is empty: name a pod in it"),
+        (named(json!([])), "NoTarget", "podContainerNamesList is empty: name at least one pod"),
         (
             named(json!([{"podName": "db-0", "containerNames": []}])),
             "NoTarget",
-            "containerNames of pod `db-0` is empty: name containers (it has `main`, `side`)",
+            "containerNames of pod `db-0` is empty: name at least one container (the pod has `main`, `side`)",
         ),
         (
             named(json!([{"podName": "db-7", "containerNames": ["main"]}])),
             "NoTarget",
-            "there is no pod `db-7` in this namespace",
+            "pod `db-7` not found in this namespace: fix podContainerNamesList",
         ),
         (
             named(json!([{"podName": "db-0", "containerNames": ["mian"]}])),
             "NoTarget",
-            "pod `db-0` has no container `mian` (it has `main`, `side`)",
+            "pod `db-0` has no container `mian`: name one of `main`, `side`",
         ),
         (
             Look::with(json!({"containerSelector": {"containerName": "mian"}})),
             "NoTarget",
-            "pod `db-0` has no container `mian` (it has `main`, `side`)",
+            "pod `db-0` has no container `mian`: name one of `main`, `side`",
         ),
         (
             Look::with(json!({"postAction": {"exec": {"command": ["thaw"], "hold": true}}})),
             "Invalid",
-            "postAction: exec.hold: only a preAction's session can be held",
+            "postAction: exec.hold: only a preAction can hold its session: remove hold",
         ),
         (
             Look::with(json!({"preAction": {"exec": {"command": []}}})),
@@ -110,32 +110,45 @@ fn what_cannot_be_run_is_refused_with_what_to_write() {
         (
             Look::with(json!({"containerSelector": null, "preAction": {"notifier": "stop"}})),
             "NoTarget",
-            "no container of pod `db-0` declares the notifier `stop`",
+            "no container of pod `db-0` declares notifier `stop`: declare it in the pod's template, or fix the name",
         ),
-        (Look::with(json!({})).requested(), "ThawRequested", "the thaw was asked for before anything was frozen"),
+        (
+            Look::with(json!({})).requested(),
+            "ThawRequested",
+            "the thaw was requested before Boathook ran the PreAction",
+        ),
     ];
     for (look, reason, text) in cases {
         assert_refused(look, reason, text);
     }
     let mut no_pod = Look::with(json!({}));
     no_pod.pods.clear();
-    assert_refused(no_pod, "NoTarget", "podSelector matches no pod of this namespace");
+    assert_refused(
+        no_pod,
+        "NoTarget",
+        "podSelector matches no pod in this namespace: fix the selector or the labels of the pods",
+    );
     let mut waiting = Look::with(json!({}));
     waiting.pods[1].running = false;
-    assert_refused(waiting, "PodNotRunning", "pod `db-1` is selected, but is not Running");
+    assert_refused(
+        waiting,
+        "PodNotRunning",
+        "the hook selects pod `db-1`, which is not Running: wait until it runs, then create the hook again",
+    );
     let mut wrong = Look::with(json!({"containerSelector": null, "preAction": {"notifier": "quiesce"}}));
     wrong.pods[1].declared = Err("line 1: nonsense".to_owned());
-    assert_refused(wrong, "Invalid", "pod `db-1` declares notifiers wrongly: line 1: nonsense");
+    assert_refused(wrong, "Invalid", "pod `db-1` has an invalid declaration of notifiers: line 1: nonsense");
     let mut unchecked = Look::with(json!({}));
     unchecked.author_checked = false;
-    let text = "it was created before Boathook's webhooks were there, so nobody has checked whether the author of its \
-                actions may run them: delete it and create it again";
+    let text = "the ExecutionHook was created before Boathook's webhooks answered, so Boathook did not check whether \
+                the author of its actions may run them: delete the ExecutionHook and create it again";
     assert_refused(unchecked, "Refused", text);
     let mut unchecked = Look::at_new(json!({"executionHookTemplateName": "mysql", "podSelector": {}}));
     unchecked.template = Some(template(json!({"preAction": {"exec": {"command": ["freeze"]}}})));
     unchecked.author_checked = false;
-    let text = "ExecutionHookTemplate `mysql` was created before Boathook's webhooks were there, so nobody has checked \
-                whether the author of its actions may run them: delete ExecutionHookTemplate `mysql` and create it again";
+    let text = "ExecutionHookTemplate `mysql` was created before Boathook's webhooks answered, so Boathook did not \
+                check whether the author of its actions may run them: delete ExecutionHookTemplate `mysql` and create \
+                it again";
     assert_refused(unchecked, "Refused", text);
 }
 

@@ -82,8 +82,8 @@ pub(crate) fn revoke(child: &mut PodNotification, now: i64) {
     let status = child.status.get_or_insert_default();
     (status.state, status.complete_time) = (State::Failed, Some(MicroTime(at(now))));
     status.claim = None;
-    status.error = Some(error(ErrorType::Revoked, "revoked before anything was run", now));
-    say(child, condition::UNDONE, "True", "NothingToUndo", "nothing was run");
+    status.error = Some(error(ErrorType::Revoked, "the undo was requested before the handler ran", now));
+    say(child, condition::UNDONE, "True", "NothingToUndo", "the handler was not run");
 }
 
 impl Look {

@@ -122,7 +122,7 @@ fn a_child_that_a_person_deletes_takes_everything_back() {
     look.children[0].metadata.deletion_timestamp = Some(Time(at(6)));
     look.now = 6;
     assert_eq!(deeds(&look.decide()), ["thaw", "thaw", "write"]);
-    let text = "the PodNotification of pod `db-0` was deleted, or asked for its undo";
+    let text = "the PodNotification of pod `db-0` was deleted, or its undo was requested";
     assert_eq!(message(&written(&look.decide()), condition::FROZEN), text);
     assert_eq!(said(&written(&look.decide()), condition::FROZEN), "Unknown ThawRequested");
     // It is gone already.
@@ -204,7 +204,7 @@ fn what_is_held_is_what_succeeded_and_was_not_taken_back() {
     let mut freezing = Look::at_freezing();
     freezing.claim(0, 2);
     assert_eq!(is_held(&freezing.children[0]), Err("pod `db-0` is not frozen".to_owned()));
-    let thawed = Err("pod `db-0` was thawed, or is being thawed".to_owned());
+    let thawed = Err("the thaw of pod `db-0` has begun or ended".to_owned());
     let with = |change: &dyn Fn(&mut Look)| {
         let mut look = Look { children: look.children.clone(), ..Look::at_frozen() };
         change(&mut look);

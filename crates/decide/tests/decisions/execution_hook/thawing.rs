@@ -60,7 +60,7 @@ fn what_was_revoked_before_it_was_claimed_says_why_and_needs_no_post_action() {
     let record = &status.container_execution_hook_statuses[0];
     let pre = record.pre_action_status.clone().expect("it has ended");
     assert_eq!((pre.action_timestamp, pre.action_succeed), (None, Some(false)));
-    assert_eq!(pre.error.map(|error| error.message), Some("revoked before anything was run".to_owned()));
+    assert_eq!(pre.error.map(|error| error.message), Some("the undo was requested before the handler ran".to_owned()));
     assert_eq!((record.post_action_status.clone(), status.freeze_window), (None, None));
 }
 
@@ -139,7 +139,7 @@ fn hook_that_may_freeze_again_is_not_thawed_for_certain() {
     assert_eq!(look.decide(), Decision::default());
     let undone = look.children[0].status.iter_mut().flat_map(|status| &mut status.conditions);
     for undone in undone.filter(|one| one.type_ == condition::UNDONE) {
-        undone.message = "the undo ran once more, because the handler may have gone on, and failed: why".to_owned();
+        undone.message = "the undo ran once more, because the handler may have continued, and failed: why".to_owned();
     }
     assert_eq!(deeds(&look.decide()), ["write"]);
     let mut look = look.done();
@@ -166,7 +166,8 @@ fn a_post_action_that_fails_is_said_once_and_may_still_succeed() {
     let mut look = look.done();
     assert_eq!(look.status().post_action_succeed, Some(false));
     assert_eq!(said(&look.status(), condition::THAWED), "False ThawFailed");
-    let text = "pod `db-0`: it sticks. When that is fixed, `boathook thaw hook` tries at once; `--force` gives it up";
+    let text =
+        "pod `db-0`: it sticks. When that is fixed, `boathook thaw hook` retries at once; `--force` gives up the thaw";
     assert_eq!(message(&look.status(), condition::THAWED), text);
     assert_eq!(look.status().freeze_window.and_then(|window| window.end_time), None);
     look.undo(0, [20, 21], false);
@@ -200,7 +201,7 @@ fn without_a_post_action_there_is_nothing_to_wait_for() {
     let look = look.requested();
     assert_eq!(deeds(&look.decide()), ["write", "let go"]);
     assert_eq!(written(&look.decide()).post_action_succeed, Some(true));
-    assert_eq!(look.decide().reports[0].note, "there is nothing left to thaw");
+    assert_eq!(look.decide().reports[0].note, "no pod is frozen");
 }
 
 #[test]
@@ -378,7 +379,7 @@ fn vanished_notification_leaves_the_thaw_unconfirmed() {
         assert_eq!(said(&status, condition::THAWED), "Unknown ThawUnconfirmed");
         assert_eq!((status.post_action_succeed, status.freeze_window.unwrap().end_time), (Some(false), None));
         let message = message(&written(&decision), condition::THAWED);
-        assert!(message.starts_with("pod `db-0`: its PodNotification is gone"), "{message}");
+        assert!(message.starts_with("the PodNotification of pod `db-0` is gone"), "{message}");
         let look = look.done();
         assert_eq!(look.decide(), Decision::default());
         assert!(is_settled(&look.object, look.children.into_iter()));
