@@ -14,9 +14,23 @@ use crate::{commands, output};
 /// The version of this build and the commit it was built from.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("BOATHOOK_COMMIT"), ")");
 
-/// Runs commands at the moments that matter in Kubernetes, and guarantees the way back
+const AFTER_HELP: &str = "\
+Examples:
+  boathook demo                                                  # see everything, without a cluster of your own
+  boathook up --ephemeral --agent                                # start a small Kubernetes on this machine
+  boathook snapshot create nightly --pvc data --template mysql   # freeze, snapshot, thaw
+
+Exit codes:
+  0    success
+  1    failure; the last line on stderr says why
+  2    the command line is wrong
+  130  ended by Ctrl-C
+Some commands have more: see `boathook COMMAND --help`.";
+
+/// Run commands in Kubernetes pods around volume snapshots, at the stages of rollouts and on demand, with a guaranteed
+/// thaw
 #[derive(Parser)]
-#[command(name = "boathook", version = VERSION)]
+#[command(name = "boathook", version = VERSION, after_help = AFTER_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Option<commands::Command>,
@@ -25,7 +39,7 @@ struct Cli {
 /// The name by which kubectl finds this program as its own: `kubectl boathook` runs it.
 const PLUGIN: &str = "kubectl-boathook";
 
-/// Nobody reads any more: as a shell says of a program that a closed pipe ended.
+/// The reader closed the pipe: the code that a shell reports for SIGPIPE.
 const PIPE_CLOSED: u8 = 141;
 
 /// All of the program: what `main` is, and what a test runs in a process of its own.

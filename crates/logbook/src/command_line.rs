@@ -10,6 +10,7 @@ use crate::{
 };
 
 const USAGE: &str = "\
+the logbook is the demo database of Boathook
 usage: logbook serve DIR [--pace RECORDS_PER_SECOND] [--thaw-after SECONDS]
        logbook freeze|thaw|hold DIR
        logbook status|verify DIR [-o json]";
@@ -26,6 +27,10 @@ const UNREADABLE: u8 = 2;
 pub fn run(arguments: impl IntoIterator<Item = String>) -> ExitCode {
     let arguments: Vec<String> = arguments.into_iter().collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if words.iter().any(|word| ["-h", "--help"].contains(word)) {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
     let outcome = match words[..] {
         ["serve", dir, ref options @ ..] => match serve_options(options) {
             Some(options) => serve(Path::new(dir), &options),

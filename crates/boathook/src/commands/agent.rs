@@ -11,23 +11,36 @@ use clap::Args;
 use super::{connection::Connection, pages::PagesChoice, signals::Signals};
 use crate::output;
 
+const AFTER_HELP: &str = "\
+Examples:
+  boathook agent --node \"$NODE_NAME\"
+  boathook agent --node worker-1 --cri-socket /run/crio/crio.sock --allow-signals TERM
+
+The controller must run with --executor agent. To install both on a cluster, see docs/notifications.md.
+
+Exit codes:
+  0    ended by Ctrl-C or SIGTERM
+  1    it could not start, or a part of it failed
+  2    the command line is wrong";
+
 #[derive(Args)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct AgentCommand {
     #[command(flatten)]
     connection: Connection,
-    /// The node's name in the cluster
+    /// The name of the node on which the agent runs
     #[arg(long, value_name = "NAME")]
     node: String,
-    /// Where the node's container runtime listens
+    /// The socket of the node's container runtime (CRI)
     #[arg(long, value_name = "PATH", default_value = "/run/containerd/containerd.sock")]
     cri_socket: PathBuf,
-    /// Where it is kept what must be undone: it has to outlive the agent
+    /// The directory of the ledger; it must survive a restart of the pod
     #[arg(long, value_name = "DIR", default_value = "/var/lib/boathook-agent")]
     state_dir: PathBuf,
-    /// Signals that end or stop a container and may be sent all the same: KILL, STOP, TERM
+    /// Also allow signals that end or stop a container: KILL, STOP, TERM
     #[arg(long, value_name = "SIGNALS", value_delimiter = ',')]
     allow_signals: Vec<Signal>,
-    /// How many notifications run at once
+    /// The most notifications that run at once
     #[arg(long, value_name = "N", default_value_t = 100)]
     max_at_once: u16,
     #[command(flatten)]
@@ -57,7 +70,7 @@ impl AgentCommand {
         output::to_stdout("ready: keeping the ledger");
         let outcome = tokio::select! {
             () = signals.received() => Ok(ExitCode::SUCCESS),
-            () = pages => Err(anyhow!("the pages for metrics and health ended")),
+            () = pages => Err(anyhow!("the server of the metrics and health pages ended")),
             died = agent.died() => Err(anyhow!(died)),
         };
         agent.stop().await;

@@ -20,23 +20,36 @@ use crate::output;
 /// After this time without becoming ready, a person is told what may be wrong.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+const AFTER_HELP: &str = "\
+Examples:
+  boathook controller
+  boathook controller --executor agent --webhook-service boathook-system/boathook-webhooks
+
+The cluster must know Boathook's kinds: kubectl apply --server-side -f deploy/crds
+
+Exit codes:
+  0    ended by Ctrl-C or SIGTERM
+  1    it could not start, or a part of it failed
+  2    the command line is wrong";
+
 #[derive(Args)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Controller {
     #[command(flatten)]
     connection: Connection,
-    /// Where the lease and Boathook's own objects are
+    /// The namespace of the lease and of Boathook's own objects
     #[arg(long, value_name = "NAME", default_value = boathook_install::NAMESPACE)]
     namespace: String,
-    /// Who carries notifications out
+    /// The process that runs the handlers of notifications
     #[arg(long, value_enum, default_value_t = ExecutorChoice::Api)]
     executor: ExecutorChoice,
-    /// Where the admission webhooks listen [default: a free port of 127.0.0.1]
+    /// The address of the admission webhooks [default: a free port on 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     webhook_listen: Option<SocketAddr>,
-    /// How the API server reaches the webhooks: https://HOST:PORT [default: by the address they listen on]
+    /// The URL by which the API server reaches the webhooks, https://HOST:PORT [default: the address they listen on]
     #[arg(long, value_name = "URL", value_parser = Reach::url)]
     webhook_url: Option<Reach>,
-    /// How the API server reaches the webhooks: through this Service, as NAMESPACE/NAME[:PORT]
+    /// The Service by which the API server reaches the webhooks, as NAMESPACE/NAME[:PORT]
     #[arg(long, value_name = "SERVICE", value_parser = Reach::service, conflicts_with = "webhook_url")]
     webhook_service: Option<Reach>,
     #[command(flatten)]
@@ -51,20 +64,20 @@ pub(crate) struct Controller {
 /// What `boathook controller` and `boathook up` let a person choose alike.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Choices {
-    /// Features that are on or off: NAME=true|false,...
+    /// Feature gates to switch on or off: NAME=true|false,...; the only one is ContainerNotifier
     #[arg(long, value_name = "GATES", default_value = "", hide_default_value = true)]
     feature_gates: FeatureGates,
-    /// How many notifications run at once on one node
+    /// The most notifications that run at once on one node
     #[arg(long, value_name = "N", default_value_t = 100)]
     max_per_node: u16,
-    /// How many notifications run at once in one namespace
+    /// The most notifications that run at once in one namespace
     #[arg(long, value_name = "N", default_value_t = 1000)]
     max_per_namespace: u16,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ExecutorChoice {
-    /// The controller, through the API server's exec
+    /// The controller, through the API server's exec; it cannot send signals
     Api,
     /// The agent of each node (`boathook agent`)
     Agent,
@@ -125,7 +138,7 @@ impl Controller {
         let pages = self.pages.serve(metrics, service.figures(), service.is_ready()).await?;
         let ready = announce(service.ready());
         let outcome = tokio::select! {
-            () = pages => Err(anyhow!("the pages for metrics and health ended")),
+            () = pages => Err(anyhow!("the server of the metrics and health pages ended")),
             () = signals.received() => Ok(ExitCode::SUCCESS),
             died = service.died() => Err(anyhow!(died)),
             never = ready => match never {},
@@ -150,8 +163,8 @@ async fn announce(ready: impl Future<Output = ()>) -> std::convert::Infallible {
     let mut ready = std::pin::pin!(ready);
     if tokio::time::timeout(PATIENCE, &mut ready).await.is_err() {
         output::to_stderr(
-            "waiting: another replica leads, or the API server does not reach the webhooks: see the warnings, and \
-             --webhook-url and --webhook-service",
+            "not ready yet: another replica leads, or the API server cannot reach the webhooks: look at the warnings \
+             above, and set --webhook-url or --webhook-service",
         );
         ready.await;
     }

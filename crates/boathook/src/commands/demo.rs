@@ -9,16 +9,20 @@ use super::signals::Signals;
 use crate::demo;
 
 const AFTER_HELP: &str = "\
+Examples:
+  boathook demo
+  boathook demo --keep    # then look around with kubectl
+
 Exit codes:
-  0    everything was shown and verified
-  1    something was not
+  0    every step was shown and verified
+  1    a step failed
   2    the command line is wrong
-  130  ended by Ctrl-C; nothing is left";
+  130  ended by Ctrl-C; nothing is left behind";
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Demo {
-    /// Leave the cluster up after the last step, until Ctrl-C, and say how to look at it
+    /// Keep the cluster running after the last step until Ctrl-C, and print how to reach it
     #[arg(long)]
     keep: bool,
 }

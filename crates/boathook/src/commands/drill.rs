@@ -19,17 +19,21 @@ use crate::{
 };
 
 const AFTER_HELP: &str = "\
+Examples:
+  boathook drill --pvc data --template mysql
+  boathook drill -f snapshot.yaml --timeout 2m -n shop
+
 Exit codes:
-  0    everything was frozen, and is thawed
-  1    not everything could be frozen; what was is thawed
+  0    every hook was frozen and thawed
+  1    a hook could not be frozen; the frozen ones are thawed again
   2    the command line is wrong
-  4    a PostAction failed: something is still frozen, and is thawed as soon as that succeeds
-  130  ended by Ctrl-C; what was frozen is thawed. A second Ctrl-C does not wait for that";
+  4    the thaw of a hook is not confirmed; Boathook retries it until it succeeds
+  130  ended by Ctrl-C; the frozen hooks are thawed. A second Ctrl-C stops waiting for the thaw";
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Drill {
-    /// A file with an ApplicationSnapshot, ExecutionHook or marked VolumeSnapshot; - is what comes in
+    /// A file with one ApplicationSnapshot, ExecutionHook or marked VolumeSnapshot; - reads stdin
     #[arg(
         short,
         long,
@@ -39,7 +43,7 @@ pub(crate) struct Drill {
     file: Option<String>,
     #[command(flatten)]
     target: Target,
-    /// How long to wait for the freeze, and for the thaw, for example 30s or 1h30m
+    /// How long to wait for the freeze, and again for the thaw, for example 30s or 1h30m
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = duration::parse)]
     timeout: Duration,
     #[command(flatten)]
@@ -65,7 +69,7 @@ impl Drill {
         }
         let spec = ApplicationSnapshotSpec::new(self.target.source(), self.target.infos());
         if spec.execution_hook_infos.is_empty() {
-            super::usage_error("say what to freeze with: --template NAME, or -f FILE");
+            super::usage_error("name the hook with --template NAME, or a manifest with -f FILE");
         }
         let wanted = Wanted::Snapshot(Box::new(ApplicationSnapshot::new("drill", spec)));
         Ok(Manifest { templates: vec![], wanted: vec![wanted] })

@@ -23,10 +23,10 @@ impl FromStr for FeatureGates {
         for gate in given.split(',').filter(|gate| !gate.is_empty()) {
             let (name, value) =
                 gate.split_once('=').ok_or_else(|| format!("`{gate}`: write NAME=true or NAME=false"))?;
-            let value = value.parse().map_err(|_| format!("`{gate}`: a gate is true or false"))?;
+            let value = value.parse().map_err(|_| format!("`{gate}`: write {name}=true or {name}=false"))?;
             match name {
                 "ContainerNotifier" => gates.container_notifier = value,
-                _ => return Err(format!("`{name}` is no feature gate; there is ContainerNotifier")),
+                _ => return Err(format!("unknown feature gate `{name}`: the only one is ContainerNotifier")),
             }
         }
         Ok(gates)

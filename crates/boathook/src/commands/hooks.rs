@@ -12,7 +12,33 @@ use super::{
 };
 use crate::{hooks, listing};
 
+const AFTER_HELP: &str = "\
+Examples:
+  boathook hooks list -A
+  boathook hooks describe nightly-0 -n shop";
+
+const AFTER_LIST: &str = "\
+Examples:
+  boathook hooks list
+  boathook hooks list -A -o json
+
+Exit codes:
+  0    success, also if there are no hooks
+  1    failure
+  2    the command line is wrong";
+
+const AFTER_DESCRIBE: &str = "\
+Examples:
+  boathook hooks describe
+  boathook hooks describe nightly-0 -n shop
+
+Exit codes:
+  0    success
+  1    failure, or there is no such hook
+  2    the command line is wrong";
+
 #[derive(Args)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Hooks {
     #[command(subcommand)]
     what: What,
@@ -20,15 +46,16 @@ pub(crate) struct Hooks {
 
 #[derive(Subcommand)]
 enum What {
-    /// Lists hooks: which are frozen, for how long, which could not be thawed
+    /// List hooks with their state, the reason, and how long they froze
     List(List),
-    /// Says all that is known of a hook: what it runs, where, and how it went in each container
+    /// Show a hook in full: its commands, its containers, the results, its conditions
     Describe(Describe),
 }
 
 #[derive(Args)]
+#[command(after_help = AFTER_LIST)]
 struct List {
-    /// The hooks with these labels, as kubectl writes them
+    /// Only hooks with these labels: app=web,tier!=cache
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     selector: Option<String>,
     #[command(flatten)]
@@ -38,8 +65,9 @@ struct List {
 }
 
 #[derive(Args)]
+#[command(after_help = AFTER_DESCRIBE)]
 struct Describe {
-    /// The hook [default: every hook of the namespace]
+    /// The ExecutionHook [default: every hook of the namespace]
     name: Option<String>,
     #[command(flatten)]
     place: Here,

@@ -8,7 +8,17 @@ use clap::{Args, Subcommand};
 
 use crate::{embedded, output::Screen};
 
+const AFTER_HELP: &str = "\
+Examples:
+  docker save nginx:1.29 -o nginx.tar && boathook image load nginx.tar
+
+Exit codes:
+  0    success
+  1    failure
+  2    the command line is wrong";
+
 #[derive(Args)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Image {
     #[command(subcommand)]
     command: ImageCommand,
@@ -16,9 +26,10 @@ pub(crate) struct Image {
 
 #[derive(Subcommand)]
 enum ImageCommand {
-    /// Adds the images of a docker or OCI archive (`docker save`), also while the cluster runs
+    /// Load the images of a docker or OCI archive (`docker save`); the cluster may be running
+    #[command(after_help = AFTER_HELP)]
     Load {
-        /// The archive
+        /// The archive, a tar file
         file: PathBuf,
         /// The data directory of the cluster [default: that of `boathook up`]
         #[arg(long, value_name = "DIR")]

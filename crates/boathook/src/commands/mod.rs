@@ -31,42 +31,44 @@ use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Shows the main job on a cluster of its own: a database, its snapshots torn and whole, and the way back
+    /// Show everything on a temporary cluster: torn and whole snapshots, a vetoed rollout, a thaw after a crash
     Demo(demo::Demo),
-    /// Starts a small Kubernetes inside this program, on this machine
+    /// Start a small Kubernetes on this machine, with Boathook in it
     Up(up::Up),
-    /// Runs the controllers against the cluster of a kubeconfig
+    /// Run Boathook's controllers against a cluster
     Controller(Box<controller::Controller>),
-    /// Carries out one node's notifications, through its container runtime
+    /// Run the notifications of one node through its container runtime
     Agent(agent::AgentCommand),
-    /// Tells pods to do what their authors declared, and says how it went
+    /// Run a declared notifier in pods, and report each result
     Notify(notify::Notify),
-    /// Lists what pods declare that they can be told
+    /// List the notifiers that pods declare
     Notifiers(notifiers::Notifiers),
-    /// Application-consistent snapshots: freeze, cut, and always thaw
+    /// Create and list application-consistent snapshots
     Snapshot(snapshot::Snapshot),
-    /// Execution hooks: what is frozen, and what became of it
+    /// List and describe execution hooks: frozen, thawed, failed
     Hooks(hooks::Hooks),
-    /// Asks hooks for their thaw now, and says how it went
+    /// Thaw a hook or all hooks of a snapshot now, and report the result
     Thaw(thaw::Thaw),
-    /// Says what a file would freeze, in which order, whether you may, and what is risky; nothing is done
+    /// Show what a manifest would freeze and snapshot, your rights, and the risks; changes nothing
     Plan(plan::Plan),
-    /// Freezes and thaws without a cut, and says how long that takes
+    /// Freeze and thaw without taking a snapshot, and measure how long it takes
     Drill(Box<drill::Drill>),
-    /// Draws who was frozen from when to when, and when the cut was
+    /// Draw when each container was frozen, and when the storage took the snapshot
     Timeline(timeline::Timeline),
-    /// Hooks at the stages of rollouts: followed, rehearsed, and helped along
+    /// Follow, rehearse, retry and skip the hooks of a Deployment's rollouts
     Rollout(rollout::Rollout),
-    /// The images that pods of the embedded cluster can run
+    /// Load container images into the embedded cluster of `boathook up`
     Image(image::Image),
-    /// A small database for the demo and the documentation: to be frozen, copied and thawed
+    /// Run the demo database: a small program to freeze, copy and thaw in the demo and the documentation
     #[command(hide = true)]
     Logbook(logbook::Logbook),
 }
 
-/// What the parser cannot say by itself: how `notify` is written, by whatever name the program is called.
+/// The usage lines that the parser cannot derive, with the name by which the program was called.
 pub(crate) fn with_usage(parser: clap::Command, called_as: &str) -> clap::Command {
-    parser.mut_subcommand("notify", |notify| notify.override_usage(notify::usage(called_as)))
+    parser
+        .mut_subcommand("notify", |notify| notify.override_usage(notify::usage(called_as)))
+        .mut_subcommand("plan", |plan| plan.override_usage(plan::usage(called_as)))
 }
 
 pub(crate) fn run(command: Command) -> Result<ExitCode> {

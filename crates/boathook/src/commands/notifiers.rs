@@ -11,12 +11,23 @@ use super::{
 };
 use crate::{notifiers, pods::Choice};
 
+const AFTER_HELP: &str = "\
+Examples:
+  boathook notifiers web-0
+  boathook notifiers -l app=web -n shop
+
+Exit codes:
+  0    success, also if no pod declares a notifier
+  1    failure, or there is no such pod
+  2    the command line is wrong";
+
 #[derive(Args)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Notifiers {
     /// The pod [default: every pod of the namespace]
     #[arg(value_parser = pod_name, conflicts_with_all = ["selector", "all_namespaces"])]
     pod: Option<String>,
-    /// The pods with these labels, as kubectl writes them: app=web,tier!=cache
+    /// Only pods with these labels: app=web,tier!=cache
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     selector: Option<String>,
     #[command(flatten)]

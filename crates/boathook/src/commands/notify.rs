@@ -13,11 +13,18 @@ use super::{
 use crate::{notify, pods::Choice};
 
 const AFTER_HELP: &str = "\
+Examples:
+  boathook notify web-0 reload
+  boathook notify -l app=web --parallelism 1 reload
+  boathook notify --node worker-1 -A flush
+
+Notifiers that send signals need the node agent: `boathook up --agent`, or `boathook agent` on each node.
+
 Exit codes:
-  0    at least one pod was notified, and all of them succeeded
-  1    no pod was notified, or a pod failed, had not ended in time, or could not be told
+  0    at least one pod was notified, and every notified pod succeeded
+  1    no pod was notified, or a pod failed or did not end in time
   2    the command line is wrong
-  130  ended by Ctrl-C; what was begun goes on";
+  130  ended by Ctrl-C; the started notifications continue";
 
 #[derive(Args)]
 #[command(allow_missing_positional = true, after_help = AFTER_HELP)]
@@ -29,15 +36,15 @@ pub(crate) struct Notify {
         conflicts_with_all = ["selector", "node", "all_namespaces"]
     )]
     pod: Option<String>,
-    /// The notifier, as `boathook notifiers` lists it
+    /// The name of the notifier, as `boathook notifiers` lists it
     notifier: String,
-    /// The Running pods with these labels, as kubectl writes them: app=web,tier!=cache
+    /// Notify the running pods with these labels: app=web,tier!=cache
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     selector: Option<String>,
-    /// The Running pods on this node
+    /// Notify the running pods on this node
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
-    /// Tell at most N pods at a time; the next one when one has ended [default: all at once]
+    /// Notify at most N pods at a time [default: all at once]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     parallelism: Option<u16>,
     #[command(flatten)]
@@ -57,7 +64,7 @@ pub(super) fn usage(called_as: &str) -> String {
 impl Notify {
     pub(crate) fn run(self) -> Result<ExitCode> {
         if self.parallelism.is_some() && !self.waiting.wait() {
-            usage_error("--parallelism needs --wait: the next pod is told when one has ended");
+            usage_error("--parallelism needs --wait: the next pod is notified when one has ended");
         }
         block_on(self.notify())
     }

@@ -42,7 +42,7 @@ async fn kinds(client: &Client) -> Result<()> {
     let missing: Vec<_> = all.filter(|name| !is_served(name)).collect();
     ensure!(
         missing.is_empty(),
-        "the cluster does not know {}: kubectl apply --server-side -f deploy/crds",
+        "the cluster does not know {}: install them with kubectl apply --server-side -f deploy/crds",
         missing.join(", ")
     );
     Ok(())
@@ -95,10 +95,10 @@ async fn namespace_is_there(client: &Client, namespace: &str) -> Result<()> {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 404 => bail!(
-            "namespace `{namespace}`, where the lease is kept, does not exist: kubectl create namespace {namespace}, or \
-             name another with --namespace"
+            "namespace `{namespace}` of the lease does not exist: create it with kubectl create namespace {namespace}, \
+             or name another with --namespace"
         ),
-        Err(error) => Err(error).with_context(|| format!("failed to try a lease in namespace `{namespace}`")),
+        Err(error) => Err(error).with_context(|| format!("failed to check the lease in namespace `{namespace}`")),
     }
 }
 

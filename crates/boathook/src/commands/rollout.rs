@@ -15,7 +15,14 @@ use crate::{
     rollout::{self, deployment_name},
 };
 
+const AFTER_HELP: &str = "\
+Examples:
+  boathook rollout status shop
+  boathook rollout rehearse -f shop.yaml
+  boathook rollout retry shop --stage pre";
+
 #[derive(Args)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Rollout {
     #[command(subcommand)]
     what: What,
@@ -23,31 +30,68 @@ pub(crate) struct Rollout {
 
 #[derive(Subcommand)]
 enum What {
-    /// Follows a rollout through its stages, with how each hook went, to its end
+    /// Follow a rollout and its hooks to the end
     Status(Status),
-    /// Lists the rollouts of a Deployment: what became of each, and of its hooks
+    /// List the rollouts of a Deployment with the results of their hooks
     History(History),
-    /// Says what a change would run and hold at each stage, in which pod, whether you may, and what is risky; nothing
-    /// is done
+    /// Show what a change would hold and run at each stage, your rights, and the risks; changes nothing
     Rehearse(Rehearse),
-    /// Has the hook of a stage that runs or failed run again, in a new pod
+    /// Run the hook of a running or failed stage again, in a new pod
+    #[command(after_help = AFTER_RETRY)]
     Retry(Request),
-    /// Goes on without the hook of a stage that runs or failed
+    /// Continue without the hook of a running or failed stage
+    #[command(after_help = AFTER_SKIP)]
     Skip(Request),
 }
 
 const AFTER_STATUS: &str = "\
+Examples:
+  boathook rollout status shop
+  boathook rollout status deployment/shop --no-wait -o yaml -n shop
+
 Exit codes:
-  0    the rollout is complete, post included
-  1    it was aborted or is stuck, or had not ended in time
+  0    the rollout is complete, including post
+  1    it was aborted, made no progress, or did not end in time
   2    the command line is wrong
   3    with --no-wait: it has not ended
-  130  ended by Ctrl-C; the rollout goes on";
+  130  ended by Ctrl-C; the rollout continues";
+
+const AFTER_HISTORY: &str = "\
+Examples:
+  boathook rollout history shop
+  boathook rollout history shop -o wide -n shop
+
+Exit codes:
+  0    success
+  1    failure, or there is no such Deployment with hooks
+  2    the command line is wrong";
+
+const AFTER_RETRY: &str = "\
+Examples:
+  boathook rollout retry shop --stage pre
+
+Exit codes:
+  0    the retry is requested
+  1    failure, or the stage is neither running nor failed
+  2    the command line is wrong";
+
+const AFTER_SKIP: &str = "\
+Examples:
+  boathook rollout skip shop --stage mid -n shop
+
+Exit codes:
+  0    the skip is requested
+  1    failure, or the stage is neither running nor failed
+  2    the command line is wrong";
 
 const AFTER_REHEARSE: &str = "\
+Examples:
+  boathook rollout rehearse -f shop.yaml
+  kustomize build . | boathook rollout rehearse -f - -n shop
+
 Exit codes:
-  0    it would work; what is risky is said
-  1    it would fail, and it is said why
+  0    it would work; the output lists the risks
+  1    it would fail; the output lists the reasons
   2    the command line is wrong";
 
 /// A stage may take ten minutes, by Kubernetes' default of `progressDeadlineSeconds`, and there are three.
@@ -56,7 +100,7 @@ const STATUS_TIMEOUT: &str = "1h";
 #[derive(Args)]
 #[command(
     after_help = AFTER_STATUS,
-    mut_arg("wait", |wait| wait.help("Follow it to its end; false: say how it stands")),
+    mut_arg("wait", |wait| wait.help("Follow the rollout to its end; false: print how it stands now")),
     mut_arg("timeout", |timeout| timeout.default_value(STATUS_TIMEOUT)),
 )]
 struct Status {
@@ -72,6 +116,7 @@ struct Status {
 }
 
 #[derive(Args)]
+#[command(after_help = AFTER_HISTORY)]
 struct History {
     /// The Deployment
     #[arg(value_name = "DEPLOYMENT", value_parser = deployment_name)]
@@ -85,8 +130,7 @@ struct History {
 #[derive(Args)]
 #[command(after_help = AFTER_REHEARSE)]
 struct Rehearse {
-    /// A file of YAML documents: a changed Deployment, a DeploymentLifecycle, or both (the other one is then taken from
-    /// the cluster); - is what comes in
+    /// A file with a Deployment, a DeploymentLifecycle, or both; a missing one is read from the cluster; - reads stdin
     #[arg(short, long, value_name = "FILE")]
     file: String,
     #[command(flatten)]
@@ -100,7 +144,7 @@ struct Request {
     /// The Deployment
     #[arg(value_name = "DEPLOYMENT", value_parser = deployment_name)]
     name: String,
-    /// The stage
+    /// The stage of the hook
     #[arg(long, value_enum)]
     stage: AtStage,
     #[command(flatten)]

@@ -27,7 +27,7 @@ pub(crate) struct Here {
 pub(crate) struct Where {
     #[command(flatten)]
     here: Here,
-    /// All namespaces
+    /// Look in all namespaces
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     all_namespaces: bool,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Where {
 /// `-o`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Shape {
-    /// How results are printed [default: a table]
+    /// The output format [default: a table]
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Format>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Shape {
 /// `--wait` and `--timeout`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Waiting {
-    /// Wait for the end and say how it went; false: only ask for it
+    /// Wait for the end and report the result; false: only create the object
     #[arg(
         long,
         value_name = "BOOL",
@@ -54,7 +54,7 @@ pub(crate) struct Waiting {
         action = clap::ArgAction::Set
     )]
     wait: bool,
-    /// As --wait=false
+    /// The same as --wait=false
     #[arg(long, conflicts_with = "wait")]
     no_wait: bool,
     /// How long to wait, for example 30s or 1h30m
@@ -99,7 +99,9 @@ impl Shape {
 pub(crate) fn pod_name(given: &str) -> Result<String, String> {
     let name = given.strip_prefix("pod/").or_else(|| given.strip_prefix("pods/")).unwrap_or(given);
     match name.split_once('/') {
-        Some((kind, _)) => Err(format!("`{kind}` cannot be told, only pods can: give a pod's name, or -l SELECTOR")),
+        Some((kind, _)) => {
+            Err(format!("unsupported kind `{kind}`: give a pod's name, or select pods with -l SELECTOR"))
+        }
         None if name.is_empty() => Err("give a pod's name".to_owned()),
         None => Ok(name.to_owned()),
     }

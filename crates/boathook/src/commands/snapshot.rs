@@ -16,7 +16,23 @@ use super::{
 };
 use crate::{listing, output::duration, snapshot};
 
+const AFTER_SNAPSHOT: &str = "\
+Examples:
+  boathook snapshot create nightly --pvc data --template mysql
+  boathook snapshot list -A";
+
+const AFTER_LIST: &str = "\
+Examples:
+  boathook snapshot list
+  boathook snapshot list -A -o wide
+
+Exit codes:
+  0    success, also if there are no snapshots
+  1    failure
+  2    the command line is wrong";
+
 #[derive(Args)]
+#[command(after_help = AFTER_SNAPSHOT)]
 pub(crate) struct Snapshot {
     #[command(subcommand)]
     what: What,
@@ -24,37 +40,42 @@ pub(crate) struct Snapshot {
 
 #[derive(Subcommand)]
 enum What {
-    /// Freezes an application, cuts snapshots of its volumes, and thaws it, whatever happens
+    /// Freeze an application, take snapshots of its volumes, and always thaw it
     Create(Box<Create>),
-    /// Lists snapshots: how far they have come, how consistent they are, how long it was frozen for them
+    /// List snapshots with their phase, their consistency, and how long they froze
     List(List),
 }
 
 const AFTER_HELP: &str = "\
-Exit codes:
-  0    the snapshot is complete, and as consistent as was asked for
-  1    it failed, or had not ended in time
-  2    the command line is wrong
-  3    it is complete, but only crash-consistent, though there were hooks
-  4    it is complete, but a PostAction failed: something is still frozen, and is thawed as soon as that succeeds
-  130  ended by Ctrl-C; the snapshot goes on, and so does its thaw
+Examples:
+  boathook snapshot create nightly --pvc data --template mysql
+  boathook snapshot create nightly -l app=db --template proxy --template mysql -n shop
+  boathook snapshot create nightly --pvc data --template mysql --no-wait
 
-Several hooks with targets of their own are written as an ApplicationSnapshot: see docs/snapshots.md.";
+Write an ApplicationSnapshot to give each hook its own pods: see docs/snapshots.md.
+
+Exit codes:
+  0    the snapshot is complete, and as consistent as requested
+  1    it failed, or did not end in time
+  2    the command line is wrong
+  3    it is complete, but only crash-consistent in spite of its hooks
+  4    it is complete, but a PostAction failed: the application is still frozen, and Boathook retries the thaw
+  130  ended by Ctrl-C; the snapshot and its thaw continue";
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 struct Create {
-    /// The name of the ApplicationSnapshot, and of the VolumeSnapshot (NAME-CLAIM if there are several)
+    /// The name of the ApplicationSnapshot and of its VolumeSnapshot (NAME-CLAIM if there are several)
     name: String,
     #[command(flatten)]
     target: Target,
-    /// What to do if it cannot be frozen
+    /// What happens if a hook fails
     #[arg(long, value_enum, default_value_t = OnFailure::Fail, value_name = "WHAT")]
     on_hook_failure: OnFailure,
-    /// What a running pod counts for that mounts a claim and is covered by no hook
+    /// How to treat a running pod that mounts a claim and that no hook covers
     #[arg(long, value_enum, default_value_t = OtherPods::MustBeCovered, value_name = "WHAT")]
     other_pods: OtherPods,
-    /// How long the cut may take, in whole seconds [default: 60s]
+    /// How long the storage may take for the snapshots, in whole seconds [default: 60s]
     #[arg(long, value_name = "DURATION", value_parser = seconds)]
     cut_timeout: Option<i32>,
     /// The VolumeSnapshotClass [default: the cluster's]
@@ -70,23 +91,24 @@ struct Create {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum OnFailure {
-    /// Nothing is cut
+    /// The snapshot fails, and no VolumeSnapshot is created
     Fail,
-    /// Cut anyway, and say so
+    /// The VolumeSnapshots are created anyway, marked as only crash-consistent
     CrashConsistent,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum OtherPods {
-    /// It makes the snapshot crash-consistent
+    /// The snapshot is only crash-consistent
     MustBeCovered,
-    /// You state that a hook freezes its data from elsewhere, for example through an operator or a proxy
+    /// You vouch that a hook freezes its data from elsewhere, for example through an operator or a proxy
     Vouched,
 }
 
 #[derive(Args)]
+#[command(after_help = AFTER_LIST)]
 struct List {
-    /// The snapshots with these labels, as kubectl writes them
+    /// Only snapshots with these labels: app=web,tier!=cache
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     selector: Option<String>,
     #[command(flatten)]

@@ -14,10 +14,10 @@ pub(crate) struct Target {
     /// The claim (PersistentVolumeClaim)
     #[arg(long, value_name = "CLAIM", conflicts_with = "selector")]
     pvc: Vec<String>,
-    /// The claims with these labels, all at once: app=db,tier!=cache
+    /// All claims with these labels, at once: app=db,tier!=cache
     #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = selector::parse)]
     selector: Option<LabelSelector>,
-    /// An ExecutionHookTemplate that says how to freeze and thaw. Several: frozen in this order, thawed in reverse
+    /// The ExecutionHookTemplate that freezes and thaws; several freeze in this order and thaw in reverse
     #[arg(long, value_name = "NAME")]
     template: Vec<String>,
     /// Freeze the pods with these labels [default: those that mount the claims]
@@ -31,10 +31,10 @@ pub(crate) struct Target {
 impl Target {
     pub(crate) fn source(&self) -> SnapshotSource {
         if self.pvc.len() > 1 {
-            usage_error("--pvc names one claim: to cut several at once, label them and select them by -l");
+            usage_error("--pvc takes one claim: to snapshot several at once, label them and use -l SELECTOR");
         }
         if self.pvc.is_empty() && self.selector.is_none() {
-            usage_error("say which claim: --pvc CLAIM, or -l SELECTOR for several");
+            usage_error("name the claim with --pvc CLAIM, or several with -l SELECTOR");
         }
         SnapshotSource {
             persistent_volume_claim_name: self.pvc.first().cloned(),

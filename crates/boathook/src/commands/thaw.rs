@@ -9,26 +9,29 @@ use super::{block_on, scope::Here};
 use crate::{output::duration, subject::Name, thaw};
 
 const AFTER_HELP: &str = "\
+Examples:
+  boathook thaw nightly -n shop
+  boathook thaw hook/nightly-0 --timeout 5m
+
 Exit codes:
-  0    thawed, or there was nothing to thaw; with --force also if it was given up
-  1    something is not thawed, which is tried again until it succeeds; or is not known to be, or was given up
+  0    thawed, or nothing was frozen; with --force also if the thaw was given up
+  1    the thaw failed and is retried until it succeeds, is not confirmed, or was given up
   2    the command line is wrong
-  130  ended by Ctrl-C; the thaw goes on";
+  130  ended by Ctrl-C; the thaw continues";
 
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Thaw {
-    /// An ExecutionHook, or an ApplicationSnapshot: all of its hooks, in reverse (hook/NAME or snapshot/NAME if both
-    /// have that name)
+    /// An ExecutionHook, or an ApplicationSnapshot with all its hooks; hook/NAME or snapshot/NAME if both exist
     #[arg(value_parser = Name::parse)]
     name: Name,
-    /// Try once, give up what cannot be thawed, and record that: it may stay frozen until somebody thaws it by hand
+    /// Try once, then give up and record it: the application may stay frozen until you thaw it by hand
     #[arg(long, conflicts_with = "no_wait")]
     force: bool,
-    /// With --force: do not ask whether that is meant
+    /// With --force: do not ask for confirmation
     #[arg(long, requires = "force")]
     yes: bool,
-    /// Only ask for the thaw, and do not wait for it
+    /// Only request the thaw, without waiting for it
     #[arg(long)]
     no_wait: bool,
     /// How long to wait for each hook, for example 30s or 1h30m

@@ -1,4 +1,4 @@
-//! `boathook timeline`: who was frozen from when to when.
+//! `boathook timeline`: when each container was frozen.
 
 use std::process::ExitCode;
 
@@ -11,9 +11,20 @@ use super::{
 };
 use crate::{subject::Name, timeline};
 
+const AFTER_HELP: &str = "\
+Examples:
+  boathook timeline nightly -n shop
+  boathook timeline hook/freeze -o json
+
+Exit codes:
+  0    success
+  1    failure, or there is no such object
+  2    the command line is wrong";
+
 #[derive(Args)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Timeline {
-    /// An ApplicationSnapshot or ExecutionHook (snapshot/NAME or hook/NAME if both have that name)
+    /// An ApplicationSnapshot or ExecutionHook; snapshot/NAME or hook/NAME if both exist
     #[arg(value_parser = Name::parse)]
     name: Name,
     #[command(flatten)]

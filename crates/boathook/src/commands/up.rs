@@ -22,24 +22,37 @@ const INSTALL_DEADLINE: Duration = Duration::from_secs(600);
 /// After this time without becoming ready, a person is told which process holds the lease.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+const AFTER_HELP: &str = "\
+Examples:
+  boathook up --ephemeral --agent
+  boathook up --data-dir ~/boathook --port 6443
+
+The last line that it prints is the export command for KUBECONFIG. Run it in another terminal; Ctrl-C ends the cluster.
+
+Exit codes:
+  0    ended by Ctrl-C or SIGTERM
+  1    it could not start, or a part of it failed
+  2    the command line is wrong";
+
 #[derive(Args)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Up {
-    /// Where objects, volumes and images are kept [default: ~/.local/share/boathook]
+    /// The directory of objects, volumes and images [default: ~/.local/share/boathook]
     #[arg(long, value_name = "DIR", conflicts_with = "ephemeral")]
     data_dir: Option<PathBuf>,
-    /// Keep nothing: a fresh cluster that is gone when it ends
+    /// Start an empty cluster, and remove it when it ends
     #[arg(long)]
     ephemeral: bool,
-    /// The port on 127.0.0.1 [default: a free one]
+    /// The port of the API server on 127.0.0.1 [default: a free one]
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     port: u16,
-    /// Where the kubeconfig is written [default: `kubeconfig` in the data directory]
+    /// The file to write the kubeconfig to [default: `kubeconfig` in the data directory]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// Leave the controllers out: a cluster that knows Boathook's kinds, and nothing that acts on them
+    /// Install Boathook's kinds, but do not run its controllers
     #[arg(long)]
     no_controller: bool,
-    /// Run the node agent too: it carries notifications out, and can send signals
+    /// Run the node agent too: it runs the notifications, and can send signals
     #[arg(long)]
     agent: bool,
     #[command(flatten)]
