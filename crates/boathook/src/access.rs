@@ -4,7 +4,7 @@ use anyhow::{Error, anyhow};
 use boathook_api::words::GROUP;
 use boathook_install::roles::{DEPLOYER, NOTIFIER, SNAPSHOTTER};
 
-use crate::pods::Scope;
+use crate::{pods::Scope, server};
 
 /// What was asked of the API server.
 #[derive(Clone, Copy)]
@@ -31,9 +31,17 @@ pub(crate) fn explained(error: kube::Error, attempt: Attempt<'_>) -> Error {
             status.message
         ),
         kube::Error::Api(status) if status.code == 404 && resource.ends_with(GROUP) => {
-            anyhow!("the cluster does not know {resource}: kubectl apply --server-side -f deploy/crds")
+            anyhow!("the cluster does not know {resource}: install it with kubectl apply --server-side -f deploy/crds")
         }
         kube::Error::Api(status) => anyhow!("failed to {verb} {resource} {place}: {}", status.message),
+        kube::Error::Service(cause) => {
+            let cause = boathook_runtime::error_class::chain(cause.as_ref());
+            anyhow!(
+                "failed to {verb} {resource} {place}: no connection to {}: {cause}; check that the cluster runs, or choose \
+                 another one with KUBECONFIG, --kubeconfig or --context",
+                server::named()
+            )
+        }
         other => Error::new(other).context(format!("failed to {verb} {resource} {place}")),
     }
 }
@@ -47,7 +55,7 @@ fn role_for(resource: &str) -> &'static str {
     }
 }
 
-/// Whether it is the lack of a right, which no other try would mend.
+/// Whether it is the lack of a right, which a retry would not change.
 pub(crate) fn is_forbidden(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 403)
 }

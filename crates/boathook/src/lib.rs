@@ -22,6 +22,7 @@ mod plan;
 mod pods;
 mod rights;
 mod rollout;
+mod server;
 mod snapshot;
 mod subject;
 mod thaw;

@@ -49,6 +49,10 @@ struct Line {
 }
 
 impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &format_args!("{value}"));
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         let written = match field.name() {
             "message" => write!(self.message, "{value:?}"),
@@ -70,11 +74,11 @@ mod tests {
         let kept = Arc::clone(&lines);
         let keep = move |line: &str| kept.lock().unwrap().push(line.to_owned());
         tracing::subscriber::with_default(Lines(keep), || {
-            tracing::warn!(error = %"disk full", "the lease was not renewed");
+            tracing::warn!(error = %"disk full", node = "a", "the lease was not renewed");
             tracing::info!("will try again");
             tracing::error!("it ended");
         });
-        let wanted = ["warning: the lease was not renewed; error: disk full", "error: it ended"];
+        let wanted = ["warning: the lease was not renewed; error: disk full; node: a", "error: it ended"];
         assert_eq!(*lines.lock().unwrap(), wanted);
     }
 }

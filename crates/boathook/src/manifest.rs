@@ -75,12 +75,12 @@ pub(crate) fn parse(text: &str) -> Result<Manifest> {
             ("snapshot.storage.k8s.io/v1", "VolumeSnapshot") => {
                 manifest.wanted.push(Wanted::Marked(Box::new(object(document)?)));
             }
-            ("", _) | (_, "") => bail!("a document has no apiVersion, or no kind: {WHAT_TO_WRITE}"),
-            (version, kind) => bail!("`{kind}` of `{version}` freezes nothing: {WHAT_TO_WRITE}"),
+            ("", _) | (_, "") => bail!("a document lacks apiVersion or kind: {WHAT_TO_WRITE}"),
+            (version, kind) => bail!("unsupported kind `{kind}` of `{version}`: {WHAT_TO_WRITE}"),
         }
     }
     match manifest.templates.is_empty() && manifest.wanted.is_empty() {
-        true => bail!("there is no document in it"),
+        true => bail!("it contains no document: {WHAT_TO_WRITE}"),
         false => Ok(manifest),
     }
 }
@@ -96,7 +96,7 @@ fn object<K: Kind>(document: Value) -> Result<K> {
         bail!("{kind} `{name}` has no spec")
     };
     if let Some(path) = without_meaning(written, meant) {
-        bail!("{kind} `{name}`: spec{path}: there is no such field");
+        bail!("{kind} `{name}`: unknown field spec{path}");
     }
     if read.name_any().is_empty() {
         bail!("a {kind} has no name: write metadata.name");
@@ -131,11 +131,11 @@ spec: {preAction: {exec: {command: [quiesce]}}}
         let nameless = TEMPLATE.replace("name: mysql", "");
         let missing = TEMPLATE.replace("preAction", "postAction");
         for (text, words) in [
-            ("", "no document"),
-            ("kind: Pod\napiVersion: v1", "`Pod` of `v1` freezes nothing"),
+            ("", "contains no document"),
+            ("kind: Pod\napiVersion: v1", "unsupported kind `Pod` of `v1`"),
             ("a: [", "not YAML"),
-            ("just words", "no apiVersion, or no kind"),
-            (typo.as_str(), "`mysql`: spec.expirationSecond: there is no such field"),
+            ("just words", "lacks apiVersion or kind"),
+            (typo.as_str(), "`mysql`: unknown field spec.expirationSecond"),
             (nameless.as_str(), "has no name"),
             (missing.as_str(), "`mysql`: missing field `preAction`"),
         ] {

@@ -13,8 +13,9 @@ use serde_json::Value;
 
 use crate::{
     access::{Attempt, explained},
-    output::plain::names,
+    output::{duration::shown, plain::names},
     pods::Scope,
+    server,
 };
 
 /// Of one page of a list: as kubectl asks for.
@@ -76,7 +77,7 @@ pub(crate) async fn missing<K: Kind>(client: &Client, scope: &Scope, name: &str)
     let (kind, place) = (K::kind(&()), scope.place());
     let there: Vec<_> = there.iter().map(|object| format!("`{}`", object.name_any())).collect();
     Ok(match there.is_empty() {
-        true => format!("there is no {kind} `{name}` {place}, and none at all"),
+        true => format!("there is no {kind} `{name}` {place}, and no other {kind} either"),
         false => format!("there is no {kind} `{name}` {place}; there are: {}", names(there.iter().map(String::as_str))),
     })
 }
@@ -121,7 +122,7 @@ pub(crate) async fn unnamed_answer<T>(request: impl Future<Output = kube::Result
 /// Waits for an answer, whatever it is, in time.
 pub(crate) async fn answer<T>(request: impl Future<Output = T>) -> Result<T> {
     let answer = tokio::time::timeout(ANSWER_DEADLINE, request).await;
-    answer.with_context(|| format!("the API server did not answer within {ANSWER_DEADLINE:?}"))
+    answer.with_context(|| format!("{} did not answer within {}", server::named(), shown(ANSWER_DEADLINE)))
 }
 
 /// Waits for an answer, in time; a refusal is put into words.

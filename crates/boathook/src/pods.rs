@@ -1,7 +1,7 @@
 //! The pods that a person means: found by name, by label, by node.
 
 use anyhow::{Result, anyhow};
-use boathook_api::{Declarations, Mistake};
+use boathook_api::{Declarations, Mistake, action::Deed};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 
@@ -25,7 +25,7 @@ pub(crate) enum Choice {
     },
 }
 
-/// A pod, as far as it matters to whoever tells it something.
+/// A pod that may be notified.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundPod {
     pub(crate) namespace: String,
@@ -81,6 +81,15 @@ impl FoundPod {
     pub(crate) fn declaring(&self, notifier: &str) -> Vec<&str> {
         let declared = self.declared.as_ref().ok();
         declared.into_iter().flat_map(|declared| declared.of(notifier)).map(|(container, _)| container).collect()
+    }
+}
+
+impl FoundPod {
+    /// Whether this notifier sends a signal in some container.
+    pub(crate) fn sends_signal(&self, notifier: &str) -> bool {
+        let declared = self.declared.as_ref().into_iter();
+        let mut of = declared.flat_map(|declared| declared.of(notifier));
+        of.any(|(_, notifier)| matches!(notifier.action.deed, Deed::Signal(_)))
     }
 }
 

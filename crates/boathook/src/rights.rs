@@ -1,4 +1,4 @@
-//! Whether who asks may: the API server is asked about oneself, which everybody may.
+//! The caller's own rights, by SelfSubjectAccessReview.
 
 use anyhow::Result;
 use boathook_controllers::webhooks::{Right, rights_to_write};
@@ -45,7 +45,7 @@ pub(crate) async fn answer(client: &Client, right: String, attributes: ResourceA
     let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(attributes), non_resource_attributes: None };
     let question = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
     let api: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-    let said = unnamed_answer(api.create(&PostParams::default(), &question), "ask for one's rights").await?;
+    let said = unnamed_answer(api.create(&PostParams::default(), &question), "ask for the caller's rights").await?;
     let granted = said.status.is_some_and(|status| status.allowed && status.denied != Some(true));
     Ok(Answer { right, granted })
 }

@@ -1,8 +1,10 @@
 //! What a name on the command line stands for: an ApplicationSnapshot with its hooks, or one ExecutionHook.
 
 use anyhow::{Result, bail};
-use boathook_api::{ApplicationSnapshot, ExecutionHook};
-use kube::Client;
+use boathook_api::{
+    ApplicationSnapshot, ExecutionHook, volume_snapshot::VolumeSnapshot, words::APPLICATION_SNAPSHOT_LABEL,
+};
+use kube::{Client, Resource, ResourceExt};
 
 use crate::{objects, pods::Scope};
 
@@ -36,9 +38,7 @@ impl Name {
                 "applicationsnapshot" | "applicationsnapshots" | "appsnap" | "snapshot" => (Some(Kind::Snapshot), name),
                 "executionhook" | "executionhooks" | "eh" | "hook" => (Some(Kind::Hook), name),
                 other => {
-                    return Err(format!(
-                        "`{other}` is neither a snapshot nor a hook: write snapshot/NAME or hook/NAME"
-                    ));
+                    return Err(format!("unknown kind `{other}`: write snapshot/NAME or hook/NAME"));
                 }
             },
         };
@@ -59,7 +59,9 @@ impl Name {
             Some(Kind::Snapshot) => None,
         };
         match (snapshot, hook) {
-            (Some(_), Some(_)) => bail!("`{name}` is both: write snapshot/{name} or hook/{name}"),
+            (Some(_), Some(_)) => bail!(
+                "`{name}` is the name of an ApplicationSnapshot and of an ExecutionHook: write snapshot/{name} or hook/{name}"
+            ),
             (Some(snapshot), None) => {
                 let hooks = hooks_of(client, scope, &snapshot).await?;
                 Ok(Subject::Snapshot(Box::new(snapshot), hooks))
@@ -75,9 +77,30 @@ impl Name {
         Ok(match self.kind {
             Some(Kind::Snapshot) => snapshot.await?,
             Some(Kind::Hook) => hook.await?,
-            None => format!("{}; {}", snapshot.await?, hook.await?),
+            None => match owner_of_volume_snapshot(client, scope, &self.name).await {
+                Some(hint) => hint,
+                None => format!("{}; {}", snapshot.await?, hook.await?),
+            },
         })
     }
+}
+
+/// That the name is a VolumeSnapshot's, and which ApplicationSnapshot took it. A caller without the right to read
+/// VolumeSnapshots gets no hint.
+async fn owner_of_volume_snapshot(client: &Client, scope: &Scope, name: &str) -> Option<String> {
+    let found: VolumeSnapshot = objects::find(client, scope, name).await.ok()??;
+    let label = found.labels().get(APPLICATION_SNAPSHOT_LABEL);
+    let mut owners = found.metadata.owner_references.iter().flatten();
+    let owner = owners.find(|owner| owner.kind == ApplicationSnapshot::kind(&())).map(|owner| &owner.name);
+    let place = scope.place();
+    Some(match owner.or(label) {
+        Some(owner) => format!(
+            "`{name}` {place} is a VolumeSnapshot; ApplicationSnapshot `{owner}` took it: use the name `{owner}` instead"
+        ),
+        None => {
+            format!("`{name}` {place} is a VolumeSnapshot that Boathook did not take: no freeze is recorded for it")
+        }
+    })
 }
 
 /// The hooks of a snapshot that still exist, in order.

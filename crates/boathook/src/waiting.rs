@@ -11,7 +11,7 @@ pub(crate) const INTERRUPTED: u8 = 130;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What is said then.
-pub(crate) const NOBODY_LOOKED: &str = "no controller has looked at this yet: does `boathook controller` run?";
+pub(crate) const NOBODY_LOOKED: &str = "no controller has reacted yet: check that `boathook controller` runs and leads";
 
 /// How often the progress is painted.
 const FRAME: Duration = Duration::from_millis(100);

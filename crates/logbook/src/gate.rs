@@ -116,7 +116,7 @@ impl Gate {
             let left = time.saturating_sub(since.elapsed().unwrap_or_default());
             if left.is_zero() {
                 drop(state);
-                println!("thawed by itself after {time:?}: {}", self.thaw()?);
+                println!("thawed by itself after {} s: {}", time.as_secs(), self.thaw()?);
             } else {
                 let thawed = |state: &mut State| state.frozen_since == Some(since);
                 drop(self.changed.wait_timeout_while(state, left, thawed));

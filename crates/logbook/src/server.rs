@@ -122,7 +122,7 @@ fn answer(caller: &UnixStream, gate: &Gate) -> io::Result<()> {
         "thaw" => said("thawed", gate.thaw()),
         "status" => Ok(gate.status()),
         "hold" => return hold(caller, gate),
-        other => Err(format!("`{other}` is no request")),
+        other => Err(format!("unknown request `{other}`")),
     };
     tell(caller, outcome)
 }

@@ -24,7 +24,7 @@ pub(crate) fn parse(given: &str) -> Result<LabelSelector, String> {
                 let value = only.remove(0);
                 let labels = object.match_labels.get_or_insert_default();
                 if labels.insert(key.clone(), value).is_some() {
-                    return Err(format!("`{given}`: `{key}` cannot be two things"));
+                    return Err(format!("`{given}`: `{key}` cannot have two values"));
                 }
             }
             (operator, values) => object.match_expressions.get_or_insert_default().push(LabelSelectorRequirement {
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn what_selects_too_much_or_nothing_is_refused() {
-        for (wrong, word) in [("", "everything"), ("a>1", "object"), ("a=1,a=2", "two things"), ("a=(", "parse")] {
+        for (wrong, word) in [("", "everything"), ("a>1", "object"), ("a=1,a=2", "two values"), ("a=(", "parse")] {
             assert!(parse(wrong).is_err_and(|told| told.contains(word)), "{wrong}: {:?}", parse(wrong));
         }
     }

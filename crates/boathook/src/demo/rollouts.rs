@@ -23,6 +23,7 @@ use super::{
     Story,
     objects::{create, of, reached},
 };
+use crate::output::plain::in_words;
 
 /// The Deployment and its lifecycle.
 pub(super) const NAME: &str = "shop";
@@ -53,7 +54,7 @@ pub(super) async fn with_hooks(story: &mut Story) -> Result<String> {
 
     let after = story.roll_out("v2", &before).await?;
     let rollout = ended(&after).context("it is not over")?;
-    ensure!(rollout.phase == RolloutPhase::Complete, "v2 is {:?}{}", rollout.phase, what_failed(rollout));
+    ensure!(rollout.phase == RolloutPhase::Complete, "v2 is {}{}", in_words(&rollout.phase), what_failed(rollout));
     let order = written(&client).await?;
     ensure!(order == ORDER, "it went in another order: {}", order.join(", "));
     story.teller.say(&format!("v2 is rolled out: {}", ORDER.join(", ")))?;
@@ -61,7 +62,7 @@ pub(super) async fn with_hooks(story: &mut Story) -> Result<String> {
     let serving = only_pod(&client).await?;
     let after = story.roll_out("bad", &after).await?;
     let rollout = ended(&after).context("it is not over")?;
-    ensure!(rollout.phase == RolloutPhase::Aborted, "`bad` is {:?}{}", rollout.phase, what_failed(rollout));
+    ensure!(rollout.phase == RolloutPhase::Aborted, "`bad` is {}{}", in_words(&rollout.phase), what_failed(rollout));
     let order = written(&client).await?;
     ensure!(order.last().is_some_and(|last| last == "pre of bad"), "it went on after pre: {}", order.join(", "));
     let now = only_pod(&client).await?;

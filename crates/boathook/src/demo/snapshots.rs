@@ -11,10 +11,10 @@ use tokio::time::Instant;
 
 use super::{
     LOOK_AGAIN, Story,
-    database::{self, CLAIM, NAME},
+    database::{self, CLAIM, NAME, Report},
     objects::{create, is_ready, reached},
 };
-use crate::output::duration::shown;
+use crate::output::{duration::shown, plain::in_words};
 
 /// Of so many snapshots under load one is torn, far more than surely.
 const TRIES: usize = 10;
@@ -25,6 +25,11 @@ const EXPIRATION_SECONDS: u32 = 10;
 
 /// The name of what is frozen for the cut.
 pub(super) const WITH_HOOKS: &str = "with-hooks";
+
+fn problems(report: &Report) -> String {
+    let all: Vec<_> = report.problems.iter().map(|problem| format!("{}: {}", problem.file, problem.what)).collect();
+    all.join("; ")
+}
 
 /// Cuts without asking the database, until a copy is torn.
 pub(super) async fn without_hooks(story: &mut Story) -> Result<String> {
@@ -53,7 +58,7 @@ pub(super) async fn with_hooks(story: &mut Story) -> Result<String> {
     let client = story.client();
     let spec = json!({"preAction": database::freeze(), "postAction": database::thaw(), "expirationSeconds": 300});
     create::<ExecutionHookTemplate>(&client, json!({"metadata": {"name": NAME}, "spec": spec})).await?;
-    story.teller.say("ApplicationSnapshot: freezes whoever mounts the claim, cuts, thaws")?;
+    story.teller.say("ApplicationSnapshot: freezes the pods that mount the claim, cuts, thaws")?;
     let hooks = json!([{"executionHookTemplateName": NAME}]);
     let spec = json!({"source": {"persistentVolumeClaimName": CLAIM}, "executionHookInfos": hooks});
     create::<ApplicationSnapshot>(&client, json!({"metadata": {"name": WITH_HOOKS}, "spec": spec})).await?;
@@ -63,10 +68,14 @@ pub(super) async fn with_hooks(story: &mut Story) -> Result<String> {
     let status = snapshot.status.clone().unwrap_or_default();
     story.taken = Some(snapshot);
     if let Some(failure) = &status.failure {
-        bail!("{:?}: {}", status.phase, failure.message);
+        bail!("{}: {}", in_words(&status.phase), failure.message);
     }
-    ensure!(status.phase == Phase::Complete, "it is {:?}", status.phase);
-    ensure!(status.consistency == Some(Consistency::Application), "its consistency is {:?}", status.consistency);
+    ensure!(status.phase == Phase::Complete, "its phase is {}", in_words(&status.phase));
+    ensure!(
+        status.consistency == Some(Consistency::Application),
+        "its consistency is {}",
+        in_words(&status.consistency)
+    );
     let window = status.freeze_window.and_then(|window| window.duration).context("it says nothing of the freeze")?;
     story.teller.say(&format!("complete, consistency Application, frozen for {window}"))?;
 
@@ -78,7 +87,7 @@ pub(super) async fn with_hooks(story: &mut Story) -> Result<String> {
     let cut = reached::<VolumeSnapshot>(&client, WITH_HOOKS, is_ready);
     story.teller.wait("waiting for the snapshot", cut).await?;
     let report = story.teller.wait("reading the copy", database::verify_restored(&client, WITH_HOOKS)).await?;
-    ensure!(!report.torn, "the copy is torn: {:?}", report.problems);
+    ensure!(!report.torn, "the copy is torn: {}", problems(&report));
     let (records, of) = (report.records, frozen_at);
     ensure!(records == of, "the copy has {records} records, and the database was frozen with {of}");
     Ok(format!("whole: all {records} records of the freeze, each verified; frozen for {window}"))
@@ -107,7 +116,10 @@ pub(super) async fn killed_controller(story: &mut Story) -> Result<String> {
     let next = story.start_controller()?.pid();
     story.teller.say(&format!("process {next} is to take its place, once the lease of the dead one has ended"))?;
 
-    story.teller.wait("nobody leads, and the hook expires", until_frozen(&client, false)).await?;
+    story
+        .teller
+        .wait("waiting until the hook expires, with no controller leading", until_frozen(&client, false))
+        .await?;
     let took = shown(killed.elapsed());
     let after = story.teller.wait("waiting for its next record", database::writes_after(&client, records)).await?;
     story.teller.say(&format!("thawed by the node's agent {took} later, {} records by now", after.records))?;

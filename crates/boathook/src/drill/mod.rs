@@ -9,18 +9,20 @@ use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Result, bail};
 use boathook_api::{
-    ApplicationSnapshot, ExecutionHook,
+    ApplicationSnapshot, ExecutionHook, ExecutionHookTemplate,
     application_snapshot::{ApplicationSnapshotSpec, HookRecord, Phase, SnapshotSource},
     snapshot_mark,
     words::DRILL_LABEL,
 };
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::{Client, ResourceExt, core::ObjectMeta};
 use serde_json::json;
 
 use crate::{
     commands::signals::Signals,
     manifest::{Manifest, Wanted},
+    objects,
     output::{self, Screen, format::Format},
     plan::{Hook, Layout, Place},
     timeline, unique,
@@ -40,7 +42,7 @@ impl Drill {
     pub(crate) async fn run(self, client: &Client, mut signals: Signals) -> Result<ExitCode> {
         let mut screen = if self.format.is_for_programs() { Screen::aside() } else { Screen::new() };
         let [wanted] = self.manifest.wanted.as_slice() else {
-            bail!("a drill is of one ApplicationSnapshot, ExecutionHook or marked VolumeSnapshot: write one of them")
+            bail!("the file must contain exactly one ApplicationSnapshot, ExecutionHook or marked VolumeSnapshot")
         };
         let namespace = wanted.namespace().unwrap_or_else(|| self.namespace.clone());
         let place = Place { client, namespace: &namespace, templates: &[] };
@@ -56,7 +58,7 @@ impl Drill {
             bail!("nothing was frozen: {}", layout.reasons.join("; "));
         }
         if layout.hooks.is_empty() {
-            bail!("there is nothing to freeze");
+            bail!("nothing was frozen: no running pod uses the claims");
         }
         let word = unique::word();
         let hooks = layout.hooks.iter().enumerate().map(|(place, hook)| made(hook, &word, place, &namespace));
@@ -68,7 +70,7 @@ impl Drill {
         if !self.format.is_for_programs() {
             timeline::print(&timeline, &mut screen)?;
         }
-        outcome.tell(&mut screen)?;
+        outcome.tell(&namespace, &mut screen)?;
         let mut object = timeline::value(&timeline);
         object["kind"] = json!("Drill");
         object["namespace"] = json!(namespace);
@@ -84,7 +86,10 @@ impl Drill {
 async fn layout(place: &Place<'_>, wanted: &Wanted) -> Result<Layout> {
     let snapshot = match wanted {
         Wanted::Hook(hook) => return place.hook(hook).await,
-        Wanted::Snapshot(snapshot) => (**snapshot).clone(),
+        Wanted::Snapshot(snapshot) => {
+            check(place, &snapshot.spec).await?;
+            (**snapshot).clone()
+        }
         Wanted::Marked(marked) => {
             let mark = snapshot_mark::of(marked.annotations(), marked.labels())?;
             let source = SnapshotSource {
@@ -96,6 +101,18 @@ async fn layout(place: &Place<'_>, wanted: &Wanted) -> Result<Layout> {
         }
     };
     place.snapshot(&snapshot, async |_| Ok(vec![])).await
+}
+
+/// That the claim and the templates exist; else an error that names those there are.
+async fn check(place: &Place<'_>, spec: &ApplicationSnapshotSpec) -> Result<()> {
+    if let Some(claim) = &spec.source.persistent_volume_claim_name {
+        objects::get::<PersistentVolumeClaim>(place.client, &place.scope(), claim).await?;
+    }
+    for info in &spec.execution_hook_infos {
+        let name = &info.execution_hook_template_name;
+        objects::get::<ExecutionHookTemplate>(place.client, &place.scope(), name).await?;
+    }
+    Ok(())
 }
 
 fn name(word: &str, place: usize) -> String {

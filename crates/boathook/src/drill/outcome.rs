@@ -3,6 +3,7 @@
 use std::{io, process::ExitCode};
 
 use crate::{
+    cli::called_as,
     output::{Colour, Screen, plain::one_line},
     snapshot::NOT_THAWED,
     waiting::INTERRUPTED,
@@ -14,9 +15,9 @@ pub(super) enum Outcome {
     Good { gone: bool },
     /// Not all was frozen, for this reason; all is thawed.
     NotFrozen(String),
-    /// Somebody did not want to wait; all is thawed.
+    /// Ended by Ctrl-C; all is thawed.
     Interrupted,
-    /// Of these hooks nobody knows that they are thawed.
+    /// The thaw of these hooks is not confirmed: it failed, or the command did not wait for it.
     NotThawed(Vec<String>),
 }
 
@@ -39,19 +40,22 @@ impl Outcome {
         }
     }
 
-    pub(super) fn tell(&self, screen: &mut Screen) -> io::Result<()> {
+    pub(super) fn tell(&self, namespace: &str, screen: &mut Screen) -> io::Result<()> {
         let (colour, text) = match self {
             Self::Good { gone } => {
-                let left = if *gone { "nothing is left of the drill" } else { "its hooks are about to go" };
+                let left = if *gone { "its hooks are deleted" } else { "its hooks are being deleted" };
                 (Colour::Good, format!("frozen and thawed; nothing was cut, and {left}"))
             }
-            Self::NotFrozen(why) => (Colour::Bad, format!("NOT frozen, and everything is thawed: {}", one_line(why))),
-            Self::Interrupted => (Colour::Odd, "interrupted, and everything is thawed".to_owned()),
+            Self::NotFrozen(why) => {
+                (Colour::Bad, format!("NOT frozen, and everything is thawed again: {}", one_line(why)))
+            }
+            Self::Interrupted => (Colour::Odd, "interrupted, and everything is thawed again".to_owned()),
             Self::NotThawed(hooks) => (
                 Colour::Bad,
                 format!(
-                    "NOT thawed: {}; it is tried again until it succeeds, see boathook hooks list",
-                    hooks.join(", ")
+                    "thaw NOT confirmed of {}: Boathook retries it until it succeeds, see {} hooks list -n {namespace}",
+                    hooks.join(", "),
+                    called_as()
                 ),
             ),
         };

@@ -16,6 +16,7 @@ use crate::{
     objects,
     output::{Screen, duration::shown, said_once},
     pods::Scope,
+    server,
     snapshot::View,
     waiting::{NOBODY_LOOKED, PATIENCE, frames},
 };
@@ -84,7 +85,7 @@ impl Session {
             tokio::select! {
                 changed = self.hooks.next() => changed?,
                 () = self.signals.received() => return Ok((Outcome::Interrupted, vec![])),
-                () = sleep_until(deadline) => bail!("the API server did not answer within {}", shown(timeout)),
+                () = sleep_until(deadline) => bail!("{} did not answer within {}", server::named(), shown(timeout)),
             }
         }
         let frozen = self.freeze(hooks, deadline).await;
@@ -112,7 +113,9 @@ impl Session {
             match self.wait(&name, deadline, is_frozen).await? {
                 Waited::Known(Ok(())) => {}
                 Waited::Known(Err(why)) => return Ok(Outcome::NotFrozen(why)),
-                Waited::TimeOver => return Ok(Outcome::NotFrozen(format!("`{name}` was not frozen in time"))),
+                Waited::TimeOver => {
+                    return Ok(Outcome::NotFrozen(format!("hook `{name}` was not frozen within the timeout")));
+                }
                 Waited::Interrupted => return Ok(Outcome::Interrupted),
             }
         }
@@ -220,7 +223,7 @@ fn is_frozen(hook: &ExecutionHook) -> Option<Result<(), String>> {
         (State::Frozen, _) => Some(Ok(())),
         (_, Some(why)) => Some(Err(format!("{}: {}", why.reason, why.message))),
         (State::New | State::Freezing, None) => None,
-        (_, None) => Some(Err("somebody asked for its thaw".to_owned())),
+        (_, None) => Some(Err("its thaw was requested meanwhile".to_owned())),
     }
 }
 

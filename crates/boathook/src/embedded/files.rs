@@ -55,9 +55,7 @@ fn chosen_dir(data_dir: Option<PathBuf>) -> Result<PathBuf> {
 fn default_dir() -> Result<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = variable("XDG_DATA_HOME").or_else(|| Some(variable("HOME")?.join(".local/share")));
-    Ok(base
-        .context("HOME is not set: say with --data-dir where the cluster is kept, or use --ephemeral")?
-        .join("boathook"))
+    Ok(base.context("HOME is not set: name the data directory with --data-dir, or use --ephemeral")?.join("boathook"))
 }
 
 fn make(dir: &Path) -> Result<()> {
@@ -121,9 +119,7 @@ impl Credentials {
         match fs::read_to_string(&path) {
             Ok(text) => {
                 let read = Self::parse(&text);
-                read.with_context(|| {
-                    format!("`{}` is not what this program wrote; nothing was changed", path.display())
-                })
+                read.with_context(|| format!("`{}` was not written by boathook; nothing was changed", path.display()))
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let made = Self::make().context("failed to make the certificates")?;

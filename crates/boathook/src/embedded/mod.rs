@@ -10,11 +10,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Error, Result, anyhow};
 use boathook_apiserver::access::{Tokens, User};
 use boathook_apiserver::api::Api;
 use boathook_apiserver::server::{self, Listener, Streams};
-use boathook_apiserver::store::Store;
+use boathook_apiserver::store::{OpenError, Store};
 use boathook_node::kubelet::{Node, NodeConfig};
 use tokio::task::JoinSet;
 
@@ -56,6 +56,15 @@ pub fn load_images(data_dir: Option<PathBuf>, archive: &Path) -> Result<Vec<Stri
     loaded.with_context(|| format!("failed to load the images of `{}`", archive.display()))
 }
 
+/// That another process runs a cluster in this data directory, and what to do.
+fn in_use(dir: &Path) -> Error {
+    let dir = dir.display();
+    anyhow!(
+        "the data directory `{dir}` is in use: another process runs a cluster in it; use that cluster with export \
+         KUBECONFIG={dir}/kubeconfig, end it with Ctrl-C, or start a second one with --ephemeral or another --data-dir"
+    )
+}
+
 fn node_config(dir: &Path, streams: String) -> NodeConfig {
     NodeConfig {
         name: NODE.to_owned(),
@@ -73,7 +82,10 @@ impl Embedded {
         let (dir, scratch) = files::data_dir(&options)?;
         let store = match options.ephemeral {
             true => Store::in_memory(),
-            false => Store::open(&dir.join("store"))?,
+            false => Store::open(&dir.join("store")).map_err(|error| match error {
+                OpenError::InUse { .. } => in_use(&dir),
+                other => Error::new(other),
+            })?,
         };
         let credentials = Credentials::in_dir(&dir)?;
         let admin = User::authenticated("admin", &["system:masters"]);
@@ -146,7 +158,7 @@ impl Embedded {
         match self.tasks.join_next().await {
             Some(Ok(error)) => error,
             Some(Err(error)) => anyhow!("a part of the cluster panicked: {error}"),
-            None => anyhow!("nothing runs"),
+            None => anyhow!("no part of the cluster runs"),
         }
     }
 

@@ -3,7 +3,7 @@
 use boathook_api::{ExecutionHook, execution_hook::FreezeWindow};
 use jiff::Timestamp;
 
-use super::state::{State, snapshot_of, state, why};
+use super::state::{State, snapshot_of, state, why_in_short};
 use crate::{
     listing::Listed,
     output::{Colour, duration::shown},
@@ -18,7 +18,7 @@ impl Listed for ExecutionHook {
             self.spec.execution_hook_template_name.clone(),
             snapshot_of(self).map(str::to_owned),
             Some(state(self).word().to_owned()),
-            why(self).map(|why| why.reason.clone()),
+            why_in_short(self),
             Some(pods(self).to_string()),
             frozen_for(self, now),
         ]

@@ -8,7 +8,13 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Resource;
 
-use crate::output::Colour;
+use crate::output::{
+    Colour,
+    plain::{cut, one_line},
+};
+
+/// Of a message in a cell: `hooks describe` shows all of it.
+const LONGEST_WHY: usize = 60;
 
 /// One word for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,11 +86,22 @@ pub(crate) fn state(hook: &ExecutionHook) -> State {
     }
 }
 
-/// Why it was thawed or refused, if anything else than a wish was the reason.
+/// Why it was thawed or refused, unless a request was the reason.
 pub(crate) fn why(hook: &ExecutionHook) -> Option<&Condition> {
     let frozen = find(hook, condition::FROZEN)?;
     let usual = [reason::FREEZING, reason::FROZEN, reason::THAW_REQUESTED];
     (!usual.contains(&frozen.reason.as_str())).then_some(frozen)
+}
+
+/// Why its state is what it is, for a cell of a table: a reason; or what the thaw waits for, cut to fit.
+pub(super) fn why_in_short(hook: &ExecutionHook) -> Option<String> {
+    let thawed = || match state(hook) {
+        State::ThawFailed | State::Abandoned | State::ThawUnconfirmed | State::MayFreezeAgain => {
+            find(hook, condition::THAWED).map(|thawed| cut(&one_line(&thawed.message), LONGEST_WHY))
+        }
+        State::New | State::Refused | State::Freezing | State::Frozen | State::Thawing | State::Thawed => None,
+    };
+    why(hook).map(|why| why.reason.clone()).or_else(thawed)
 }
 
 /// When it thaws by itself, if it is frozen.

@@ -128,8 +128,7 @@ impl Following<'_> {
     fn give_up_if_refused(&self, error: kube::Error, verb: &'static str) -> Result<()> {
         match &error {
             kube::Error::Api(status) if matches!(status.code, 401 | 403 | 404) => {
-                let hint =
-                    if status.code == 403 { " (--wait=false needs no more than the right to create them)" } else { "" };
+                let hint = if status.code == 403 { " (--wait=false needs only the right to create them)" } else { "" };
                 let error = explained(error, Attempt { verb, resource: POD_NOTIFICATIONS, scope: self.scope });
                 bail!("{error:#}{hint}")
             }

@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::{
     access::{Attempt, POD_NOTIFICATIONS, explained},
+    cli::called_as,
     output::{
         self, Screen,
         duration::shown,
@@ -23,6 +24,7 @@ use crate::{
         plain::{count, names},
     },
     pods::{self, Choice, FoundPod, Scope},
+    server,
     waiting::INTERRUPTED,
 };
 use follow::{End, Following};
@@ -66,7 +68,7 @@ impl Notify {
         let (meant, others): (Vec<_>, Vec<_>) = running.into_iter().partition(declares);
         if let Choice::Named(_) = choice {
             if let Some(pod) = still.first() {
-                bail!("pod `{}` does not run: it is {}", pod.name, pod.phase);
+                bail!("pod `{}` is not running: it is {}", pod.name, pod.phase);
             }
             if let Some(pod) = others.first() {
                 bail!("pod `{}` declares no notifier `{notifier}`; {}", pod.name, declared_by(pod));
@@ -83,8 +85,8 @@ impl Notify {
             let names = names(left_out.iter().map(|pod| pod.name.as_str()));
             match left_out.len() {
                 0 => {}
-                1 => screen.note(&format!("not told: 1 pod {one} ({names})")),
-                several => screen.note(&format!("not told: {several} pods {many} ({names})")),
+                1 => screen.note(&format!("not notified: 1 pod {one} ({names})")),
+                several => screen.note(&format!("not notified: {several} pods {many} ({names})")),
             }
         }
         if meant.is_empty() {
@@ -120,7 +122,7 @@ impl Notify {
     }
 
     fn late(&self, created: usize) -> String {
-        format!("the API server is slow: {} after {}", count(created, "PodNotification"), shown(self.timeout))
+        format!("{} created only {} within {}", server::named(), count(created, "PodNotification"), shown(self.timeout))
     }
 
     /// Creates them, waits for them, says how it went.
@@ -143,6 +145,9 @@ impl Notify {
         let outcome = following.follow(&mut round, &mut view).await;
         view.screen.clear();
         let (end, ended) = outcome?;
+        if ended.iter().any(report::is_unsupported) && pods.iter().any(|pod| pod.sends_signal(&self.notifier)) {
+            view.screen.note(&signal_hint());
+        }
         if round.ended() > 0 {
             view.screen.line(&view.tally().summary(begun.elapsed()))?;
         }
@@ -150,16 +155,16 @@ impl Notify {
             End::AllEnded if view.tally().is_success() => ExitCode::SUCCESS,
             End::AllEnded => ExitCode::FAILURE,
             End::TimeOver => {
-                view.screen.note(&format!("error: not ended within {}:", shown(self.timeout)));
+                view.screen.note(&format!("error: not all pods have ended within {}:", shown(self.timeout)));
                 ExitCode::FAILURE
             }
             End::Interrupted => {
-                view.screen.note("interrupted; still under way:");
+                view.screen.note("interrupted; still running:");
                 ExitCode::from(INTERRUPTED)
             }
         };
         if end != End::AllEnded {
-            left_over(&round, &selector, all_namespaces).iter().for_each(|line| view.screen.note(line));
+            left_over(&round, &selector, &self.scope).iter().for_each(|line| view.screen.note(line));
         }
         let objects = ended.into_iter().filter_map(|ended| match ended {
             Ended::Object(object) => Some(object),
@@ -185,13 +190,22 @@ impl Notify {
     }
 }
 
+/// What to do when an executor cannot send signals.
+fn signal_hint() -> String {
+    let boathook = called_as();
+    format!(
+        "hint: notifier signals need the node agent: restart the embedded cluster with `{boathook} up --agent`; on another \
+         cluster, run `{boathook} agent` on each node and the controller with `--executor agent`"
+    )
+}
+
 /// For a sentence: what a pod declares.
 fn declared_by(pod: &FoundPod) -> String {
     let declared = pod.declared.as_ref().ok();
     let notifiers = declared.into_iter().flat_map(boathook_api::Declarations::iter);
     let all: Vec<_> = notifiers.map(|(container, notifier)| format!("`{}` ({container})", notifier.name)).collect();
     match all.is_empty() {
-        true => "it declares none at all".to_owned(),
+        true => "it declares no notifiers".to_owned(),
         false => format!("it declares {}", all.join(", ")),
     }
 }

@@ -10,7 +10,7 @@ use super::round::Ended;
 use crate::output::{
     Colour,
     duration::shown,
-    plain::{count, one_line},
+    plain::{count, in_words, one_line},
     table::NOTHING,
 };
 
@@ -43,7 +43,7 @@ pub(super) fn report(ended: &Ended) -> (Verdict, Vec<Line>) {
     let object = match ended {
         Ended::Object(object) => object,
         Ended::NotCreated { why, .. } => return failed(one_line(why)),
-        Ended::Deleted { .. } => return failed("its PodNotification was deleted before it had ended".to_owned()),
+        Ended::Deleted { .. } => return failed("its PodNotification was deleted before it ended".to_owned()),
     };
     let status = object.status.clone().unwrap_or_default();
     let mut lines: Vec<_> = status.containers.iter().filter(|record| is_told(record)).map(of_container).collect();
@@ -61,6 +61,14 @@ pub(super) fn report(ended: &Ended) -> (Verdict, Vec<Line>) {
             (Verdict::Failed, lines)
         }
     }
+}
+
+/// Whether its executor cannot run such a handler.
+pub(super) fn is_unsupported(ended: &Ended) -> bool {
+    let status = ended.object().status.as_ref();
+    let of_pod = status.and_then(|status| status.error.as_ref());
+    let of_containers = status.into_iter().flat_map(|status| &status.containers).filter_map(|one| one.error.as_ref());
+    of_pod.into_iter().chain(of_containers).any(|error| error.kind == ErrorType::Unsupported)
 }
 
 fn bare(result: &'static str, colour: Colour) -> Line {
@@ -94,7 +102,7 @@ fn took(record: &ContainerNotificationStatus) -> Option<Duration> {
 }
 
 fn error_text(error: &NotificationError) -> String {
-    format!("{:?}: {}", error.kind, one_line(&error.message))
+    format!("{}: {}", in_words(&error.kind), one_line(&error.message))
 }
 
 fn message_of_completion(status: &PodNotificationStatus) -> String {

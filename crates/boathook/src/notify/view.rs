@@ -16,7 +16,7 @@ use crate::{
         plain::{count, names},
         table::{Columns, NOTHING},
     },
-    pods::FoundPod,
+    pods::{FoundPod, Scope},
 };
 
 /// The column of the table that is coloured.
@@ -172,20 +172,23 @@ impl Tally {
 }
 
 /// What is still under way, when nobody waits for it any more: one line for each pod, and how to look at them.
-pub(super) fn left_over(round: &Round, selector: &str, all_namespaces: bool) -> Vec<String> {
+pub(super) fn left_over(round: &Round, selector: &str, scope: &Scope) -> Vec<String> {
     let mut lines: Vec<_> =
         round.under_way().map(|object| format!("  {}: {}", object.spec.pod_name, stage(object))).collect();
     if round.waiting() > 0 {
-        lines.push(format!("  {} not told, and will not be", count(round.waiting(), "more pod")));
+        lines.push(format!("  {} not notified, and will not be", count(round.waiting(), "more pod")));
     }
-    let everywhere = if all_namespaces { " -A" } else { "" };
-    lines.push(format!("what was begun goes on: kubectl get podnotifications -l {selector}{everywhere}"));
+    let place = match scope {
+        Scope::AllNamespaces => "-A".to_owned(),
+        Scope::Namespace(namespace) => format!("-n {namespace}"),
+    };
+    lines.push(format!("the started ones continue: kubectl get podnotifications -l {selector} {place}"));
     lines
 }
 
 fn stage(object: &PodNotification) -> &'static str {
     match &object.status {
-        None => "no controller has looked at it yet",
+        None => "no controller has accepted it yet",
         Some(status) if status.claim.is_none() => "accepted, waiting for its executor",
         Some(_) => "running",
     }

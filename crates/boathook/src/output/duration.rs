@@ -24,7 +24,7 @@ fn in_units(count: u64, (of, large): (u64, &str), small: &str) -> String {
 
 /// Reads a duration as kubectl does: `90s`, `5m`, `1h30m`, `500ms`. Longer than none.
 pub(crate) fn parse(given: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{given}` is no duration: write for example 30s, 5m or 1h30m");
+    let wrong = || format!("`{given}` is not a duration: write for example 30s, 5m or 1h30m");
     let mut rest = given;
     let mut total = Duration::ZERO;
     while !rest.is_empty() {

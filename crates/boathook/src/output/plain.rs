@@ -1,4 +1,7 @@
-//! Foreign text, made fit for a line: what a container printed must not steer somebody's terminal.
+//! Foreign text, made fit for a line: what a container printed must not steer the reader's terminal.
+
+use serde::Serialize;
+use serde_json::Value;
 
 /// One line: what would move the cursor is written out.
 pub(crate) fn one_line(text: &str) -> String {
@@ -18,6 +21,14 @@ pub(crate) fn cut(text: &str, longest: usize) -> String {
     match text.char_indices().nth(longest) {
         None => text.to_owned(),
         Some(_) => text.chars().take(longest.saturating_sub(3)).chain("...".chars()).collect(),
+    }
+}
+
+/// A value of an enum as the API spells it.
+pub(crate) fn in_words(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => word,
+        Ok(_) | Err(_) => "unknown".to_owned(),
     }
 }
 

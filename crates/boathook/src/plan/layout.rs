@@ -149,8 +149,8 @@ impl Place<'_> {
         let attached = match attached_volumes(self.client).await {
             Ok(attached) => attached,
             Err(error) if error.class() == ErrorClass::Forbidden => {
-                let note = "whether the volumes are attached to a node cannot be seen without the right to list \
-                            volumeattachments: the pods that mount them are what counts here";
+                let note = "without the right to list volumeattachments this plan cannot see whether volumes are attached to a \
+                            node: it counts only the pods that mount them";
                 layout.notes.push(note.to_owned());
                 vec![]
             }
@@ -188,7 +188,7 @@ impl Place<'_> {
             };
             match object.spec.on_hook_failure {
                 OnHookFailure::Fail => layout.reasons.push(why),
-                OnHookFailure::CrashConsistent => layout.risks.push(format!("{why}; it would be cut all the same")),
+                OnHookFailure::CrashConsistent => layout.risks.push(format!("{why}; it would be cut anyway")),
             }
         }
         Ok(())
@@ -250,7 +250,7 @@ fn of_snapshot(
     let given = object.spec.freeze_timeout_seconds.map(|seconds| Duration::from_secs(seconds.unsigned_abs().into()));
     if let Some(given) = given.filter(|given| *given < freezes) {
         let (needed, given) = (shown(freezes), shown(given));
-        risks.push(format!("the PreActions may take {needed}, and there are only {given} for them"));
+        risks.push(format!("the PreActions may take {needed}, but freezeTimeoutSeconds allows only {given}"));
     }
     if hooks.is_empty() {
         return risks;

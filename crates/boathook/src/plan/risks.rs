@@ -20,16 +20,15 @@ pub(super) fn risks(hooks: &[Hook], cut_timeout: Option<Duration>) -> Vec<String
 pub(super) fn of_actions(name: &str, thaws: bool, holds_session: bool, expiration_seconds: Option<i32>) -> Vec<String> {
     let mut risks = Vec::new();
     match (thaws, expiration_seconds) {
-        (false, _) => risks.push(format!("`{name}` has no postAction: nothing takes its PreAction back")),
-        (true, None) => risks.push(format!(
-            "`{name}` has no expirationSeconds: what it freezes stays so until somebody asks for the thaw"
-        )),
+        (false, _) => risks.push(format!("`{name}` has no postAction: nothing undoes its PreAction")),
+        (true, None) => risks
+            .push(format!("`{name}` has no expirationSeconds: what it freezes stays frozen until a thaw is requested")),
         (true, Some(_)) => {}
     }
     if holds_session {
         risks.push(format!(
-            "`{name}` holds its session: its command must end when its input does, or nothing thaws it when who runs \
-             it dies"
+            "`{name}` holds its session: its command must exit at the end of its stdin, or nothing thaws it when its \
+             executor dies"
         ));
     }
     risks

@@ -25,7 +25,7 @@ pub(crate) struct RawDeployment(pub(crate) DynamicObject);
 impl RawDeployment {
     /// As the controller sees it.
     pub(super) fn seen(&self) -> Result<Deployment> {
-        seen_deployment(&self.0).with_context(|| format!("Deployment `{}` is none that can be read", self.name_any()))
+        seen_deployment(&self.0).with_context(|| format!("failed to read Deployment `{}`", self.name_any()))
     }
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn deployment_name(given: &str) -> Result<String, String> {
         "deployment" | "deployments" | "deploy" if !name.is_empty() && !name.contains('/') => Ok(name.to_owned()),
         "deployment" | "deployments" | "deploy" => Err("give a Deployment's name".to_owned()),
         other => {
-            Err(format!("`{other}` has no hooks at its rollouts, only Deployments have: give a Deployment's name"))
+            Err(format!("unsupported kind `{other}`: only Deployments have rollout hooks, give a Deployment's name"))
         }
     }
 }
@@ -93,7 +93,7 @@ fn held_for_nothing(deployment: &RawDeployment) -> Option<String> {
     let (name, namespace) = (deployment.name_any(), deployment.namespace().unwrap_or_default());
     Some(format!(
         "the rollout of Deployment `{name}` is held: it is annotated `{LIFECYCLE}: {value}`, and there is no \
-         DeploymentLifecycle `{name}` in namespace `{namespace}`; create it, or take the annotation back: \
+         DeploymentLifecycle `{name}` in namespace `{namespace}`; create it, or remove the annotation: \
          kubectl annotate deployment {name} {LIFECYCLE}- -n {namespace}"
     ))
 }

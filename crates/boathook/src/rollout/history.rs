@@ -15,7 +15,7 @@ use crate::{
         self, Colour, Screen,
         duration::shown,
         format::Format,
-        plain::one_line,
+        plain::{in_words, one_line},
         table::{Columns, NONE, NOTHING},
     },
     pods::Scope,
@@ -46,7 +46,7 @@ impl History {
         }
         let mut screen = Screen::new();
         if entries.is_empty() {
-            screen.note(&format!("nothing is recorded of Deployment `{}` yet", self.name));
+            screen.note(&format!("no rollout of Deployment `{}` is recorded yet", self.name));
             return Ok(());
         }
         let rows = rows(&entries, self.format == Format::Wide, Timestamp::now());
@@ -100,8 +100,8 @@ fn rows(entries: &[Entry<'_>], wide: bool, now: Timestamp) -> Vec<Vec<String>> {
 impl Entry<'_> {
     fn word(&self) -> String {
         match self.outcome {
-            Some(outcome) => format!("{outcome:?}"),
-            None => format!("{:?}", self.rollout.phase),
+            Some(outcome) => in_words(&outcome),
+            None => in_words(&self.rollout.phase),
         }
     }
 

@@ -45,7 +45,7 @@ impl Request {
             Requested::Retry => "retry",
             Requested::Skip => "skip",
         };
-        screen.line(&format!("deploymentlifecycle.boathook.dev/{name}: asked to {asked} {stage}"))?;
+        screen.line(&format!("deploymentlifecycle.boathook.dev/{name}: {asked} of {stage} requested"))?;
         if let Some(rollout) = seen.rollout() {
             screen.text("  ", None, &what_follows(*what, *stage, rollout, &seen.deployment))?;
         }
@@ -58,19 +58,21 @@ impl Request {
 fn refusal(seen: &Seen<'_>, stage: Stage) -> Option<String> {
     let name = &seen.deployment.name;
     let Some(rollout) = seen.rollout() else {
-        return Some(format!("{stage} of Deployment `{name}` neither runs nor failed: its rollout has not begun"));
+        return Some(format!(
+            "{stage} of Deployment `{name}` is neither running nor failed: its rollout has not begun"
+        ));
     };
     let how = match rollout.stage(stage).map(|record| record.state) {
         Some(StageState::Running | StageState::Failed) => return None,
         Some(StageState::Succeeded) => "it has succeeded".to_owned(),
-        Some(StageState::Ignored) => "it failed, and that was ignored".to_owned(),
+        Some(StageState::Ignored) => "it failed, and the failure was ignored".to_owned(),
         Some(StageState::Skipped) => "it was skipped".to_owned(),
         None if rollout.hooks.hook(stage).is_none() => "this rollout has no such hook".to_owned(),
-        Some(StageState::Superseded) => "a newer template has ended it".to_owned(),
-        None => "the rollout has not come to it".to_owned(),
+        Some(StageState::Superseded) => "a newer template replaced it".to_owned(),
+        None => "the rollout has not reached it".to_owned(),
     };
     let open = open(rollout).map(|(stage, state)| format!("; {stage} is {}", word(state)));
-    Some(format!("{stage} of Deployment `{name}` neither runs nor failed: {how}{}", open.unwrap_or_default()))
+    Some(format!("{stage} of Deployment `{name}` is neither running nor failed: {how}{}", open.unwrap_or_default()))
 }
 
 /// The stage of which something can be asked.
@@ -137,16 +139,16 @@ mod tests {
         assert_eq!(refused("Aborted", json!([record("Pre", "Failed")]), Stage::Pre), None);
         let stages = json!([record("Pre", "Succeeded"), record("Post", "Running")]);
         for (stage, words) in [
-            (Stage::Pre, "pre of Deployment `web` neither runs nor failed: it has succeeded; post is running"),
+            (Stage::Pre, "pre of Deployment `web` is neither running nor failed: it has succeeded; post is running"),
             (
                 Stage::Mid,
-                "mid of Deployment `web` neither runs nor failed: this rollout has no such hook; post is running",
+                "mid of Deployment `web` is neither running nor failed: this rollout has no such hook; post is running",
             ),
         ] {
             assert_eq!(refused("Post", stages.clone(), stage).as_deref(), Some(words));
         }
         let early = refused("Pre", json!([]), Stage::Post).unwrap();
-        assert!(early.ends_with("the rollout has not come to it"), "{early}");
+        assert!(early.ends_with("the rollout has not reached it"), "{early}");
         let before = lifecycle("Aborted", json!({"status": {"rollout": {"target": "other"}}}));
         let told = refusal(&Seen::new(&deployment(json!({})), &before).unwrap(), Stage::Pre).unwrap();
         assert!(told.ends_with("its rollout has not begun"), "{told}");

@@ -85,12 +85,12 @@ pub(super) fn table(rollout: &Rollout, now: Timestamp) -> Vec<Vec<String>> {
 /// What a stage has to say besides: its message, who helped it along, and the end of what it wrote.
 pub(super) fn details(record: &StageRecord) -> Vec<String> {
     let by = record.requested_by.as_deref().map(|who| match record.state {
-        StageState::Skipped => format!("skipped for {}", one_line(who)),
+        StageState::Skipped => format!("skipped by {}", one_line(who)),
         StageState::Running
         | StageState::Succeeded
         | StageState::Ignored
         | StageState::Failed
-        | StageState::Superseded => format!("retried for {}", one_line(who)),
+        | StageState::Superseded => format!("retried by {}", one_line(who)),
     });
     let message = record.message.as_deref().filter(|message| !message.is_empty()).map(one_line);
     by.into_iter().chain(message).chain(log(record)).collect()

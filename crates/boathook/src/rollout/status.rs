@@ -21,6 +21,7 @@ use crate::{
         format::{self, Format},
     },
     pods::Scope,
+    server,
     waiting::{INTERRUPTED, NOBODY_LOOKED, PATIENCE, frames},
 };
 
@@ -72,7 +73,7 @@ impl Status {
         while !both.are_ready() {
             tokio::select! {
                 changed = both.next() => changed?,
-                () = sleep_until(deadline) => bail!("the API server did not answer within {}", shown(self.timeout)),
+                () = sleep_until(deadline) => bail!("{} did not answer within {}", server::named(), shown(self.timeout)),
             }
         }
         let end = self.watch(&mut both, deadline, view).await;
@@ -88,7 +89,7 @@ impl Status {
             }
             End::TimeOver => {
                 view.verdict(&seen, &seen.verdict())?;
-                view.screen.note(&format!("error: not ended within {}", shown(self.timeout)));
+                view.screen.note(&format!("error: the rollout has not ended within {}", shown(self.timeout)));
                 view.left(&self.name, &self.namespace);
                 ExitCode::FAILURE
             }
@@ -107,6 +108,7 @@ impl Status {
         let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
         let begun = Instant::now();
         let mut hinted = false;
+        let (mut waiting_since, mut warned) = (None, false);
         loop {
             tokio::select! {
                 changed = both.next() => changed?,
@@ -129,6 +131,15 @@ impl Status {
             if untouched && !hinted && begun.elapsed() > PATIENCE {
                 hinted = true;
                 view.screen.warn(seen.what_ends_first().as_deref().unwrap_or(NOBODY_LOOKED));
+            }
+            let Some(rollout) = seen.rollout().filter(|rollout| seen.waits_for_pods(rollout)) else {
+                waiting_since = None;
+                continue;
+            };
+            let waited = waiting_since.get_or_insert_with(Instant::now).elapsed();
+            if !warned && waited > PATIENCE {
+                warned = true;
+                view.slow(&seen, rollout, waited);
             }
         }
     }
@@ -178,9 +189,9 @@ impl Both {
 
     fn get(&self, name: &str) -> Result<(&RawDeployment, &DeploymentLifecycle)> {
         let deployment = self.deployments.get(name);
-        let deployment = deployment.with_context(|| format!("Deployment `{name}` was deleted by somebody"))?;
+        let deployment = deployment.with_context(|| format!("Deployment `{name}` was deleted meanwhile"))?;
         let lifecycle = self.lifecycles.get(name).with_context(|| {
-            format!("DeploymentLifecycle `{name}` was deleted by somebody: the rollout goes on without its hooks")
+            format!("DeploymentLifecycle `{name}` was deleted meanwhile: the rollout continues without its hooks")
         })?;
         Ok((deployment, lifecycle))
     }

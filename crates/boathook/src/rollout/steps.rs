@@ -20,7 +20,7 @@ pub(super) fn steps(rollout: &Rollout, deployment: &Deployment) -> Vec<Step> {
     let id = rollout.start_time.0;
     let plain = |word: &'static str, text: String| Step::new(format!("{id} {word} {text}"), word, None, text);
     if rollout.resumed {
-        let resumed = plain("resumed", format!("{} was let in before: what is left is post", version(rollout)));
+        let resumed = plain("resumed", format!("{} was let in before: only post is left", version(rollout)));
         return [vec![resumed], of_stage(rollout, Stage::Post)].concat();
     }
     let Progress { drains, drained, opened } = Progress::of(rollout, deployment);
@@ -29,10 +29,12 @@ pub(super) fn steps(rollout: &Rollout, deployment: &Deployment) -> Vec<Step> {
     // Its revision may become known later.
     let mut steps = vec![Step { key: format!("{id} held"), ..held }];
     steps.extend(of_stage(rollout, Stage::Pre));
-    if drains {
+    // The first version has no old version to drain.
+    let is_first = rollout.revision.as_deref() == Some(FIRST_REVISION);
+    if drains && !is_first {
         steps.push(plain("draining", "the old version ends, the new one is held".to_owned()));
     }
-    if drained {
+    if drained && !is_first {
         steps.push(plain("drained", "no version runs".to_owned()));
     }
     steps.extend(of_stage(rollout, Stage::Mid));
@@ -46,6 +48,9 @@ pub(super) fn steps(rollout: &Rollout, deployment: &Deployment) -> Vec<Step> {
     steps.extend(of_stage(rollout, Stage::Post));
     steps
 }
+
+/// The revision of a Deployment's first version.
+pub(super) const FIRST_REVISION: &str = "1";
 
 /// How a version is named: its revision may not be known yet.
 pub(super) fn version(rollout: &Rollout) -> String {
@@ -65,7 +70,7 @@ fn of_stage(rollout: &Rollout, stage: Stage) -> Vec<Step> {
     if let Some(pod) = &record.pod {
         let what = rollout.hooks.hook(stage).map(command_text).unwrap_or_default();
         let by = record.requested_by.as_deref().filter(|_| record.state != StageState::Skipped);
-        let by = by.map(|who| format!(", retried for {}", one_line(who))).unwrap_or_default();
+        let by = by.map(|who| format!(", retried by {}", one_line(who))).unwrap_or_default();
         steps.push(step(pod, format!("{what} (pod {pod}{by})"), None));
     }
     match record.state {
@@ -90,11 +95,11 @@ fn end_text(record: &StageRecord) -> String {
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();
     match record.state {
         StageState::Running | StageState::Succeeded => format!("ok in {time}"),
-        StageState::Ignored => format!("FAILED after {time}, and the rollout goes on{why}"),
+        StageState::Ignored => format!("FAILED after {time}, and the rollout continues{why}"),
         StageState::Failed => format!("FAILED after {time}{why}"),
-        StageState::Superseded => format!("ended after {time}: a newer template came"),
+        StageState::Superseded => format!("ended after {time}: a newer template replaced it"),
         StageState::Skipped => match &record.requested_by {
-            Some(who) => format!("skipped for {}", one_line(who)),
+            Some(who) => format!("skipped by {}", one_line(who)),
             None => "skipped".to_owned(),
         },
     }
@@ -187,7 +192,7 @@ mod tests {
             ]
         );
         let skipped = stage("Post", "Skipped", json!({"requestedBy": "jane"}));
-        assert_eq!(told("Complete", json!([skipped]), json!({})).last().unwrap(), "post: skipped for jane");
+        assert_eq!(told("Complete", json!([skipped]), json!({})).last().unwrap(), "post: skipped by jane");
     }
 
     #[test]

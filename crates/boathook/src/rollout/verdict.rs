@@ -11,7 +11,7 @@ use boathook_decide::deployment_lifecycle::{Deployment, strategy_mistake};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
-use super::deployment::RawDeployment;
+use super::{deployment::RawDeployment, view::is_stuck};
 use crate::output::plain::one_line;
 
 /// What was seen of both at one moment.
@@ -108,7 +108,7 @@ impl<'a> Seen<'a> {
         if deployment.observed_generation < deployment.generation {
             "waiting for the Deployment controller to see the change".to_owned()
         } else if deployment.paused {
-            "the Deployment is paused: nothing is begun before `kubectl rollout resume`".to_owned()
+            "the Deployment is paused: nothing starts before `kubectl rollout resume`".to_owned()
         } else {
             self.what_ends_first().unwrap_or_else(|| "waiting for the controller to see the new template".to_owned())
         }
@@ -118,7 +118,7 @@ impl<'a> Seen<'a> {
     pub(super) fn what_ends_first(&self) -> Option<String> {
         let before = self.lifecycle.status.as_ref()?.rollout.as_ref().filter(|_| self.rollout().is_none())?;
         let running = before.stages.iter().find(|record| record.state == StageState::Running)?;
-        let pod = running.pod.as_deref().unwrap_or("not made yet");
+        let pod = running.pod.as_deref().unwrap_or("not created yet");
         Some(format!("waiting for {} of the version before to end (pod {pod})", running.stage))
     }
 
@@ -134,6 +134,16 @@ impl<'a> Seen<'a> {
                  {available_replicas} of {replicas} pods are available"
             )
         })
+    }
+
+    /// Whether the rollout waits for pods that are not available, or a hook that runs has a problem.
+    pub(super) fn waits_for_pods(&self, rollout: &Rollout) -> bool {
+        let Deployment { available_replicas, replicas, .. } = self.deployment;
+        match rollout.phase {
+            RolloutPhase::Rolling => available_replicas < replicas,
+            RolloutPhase::Pre | RolloutPhase::Mid | RolloutPhase::Post => is_stuck(rollout),
+            RolloutPhase::Complete | RolloutPhase::Aborted => false,
+        }
     }
 
     pub(super) fn condition(&self, kind: &str) -> Option<&'a Condition> {

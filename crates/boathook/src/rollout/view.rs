@@ -3,28 +3,27 @@
 use std::{io, time::Duration};
 
 use boathook_api::{
-    deployment_lifecycle::{Rollout, StageRecord, StageState},
+    deployment_lifecycle::{Rollout, RolloutPhase, StageRecord, StageState},
     words::condition,
 };
+use boathook_decide::deployment_lifecycle::Deployment;
 use jiff::Timestamp;
 
 use super::{
     progress::what_runs,
     stages::{details, table},
-    steps::{steps, version, waiting_for},
+    steps::{FIRST_REVISION, steps, version, waiting_for},
     verdict::{Seen, Verdict},
 };
 use crate::{
     cli::called_as,
     output::{
         Colour, Screen,
+        duration::shown,
         steps::{Step, Told},
         table::Columns,
     },
 };
-
-/// There is nothing to go back to from it.
-const FIRST_REVISION: &str = "1";
 
 pub(super) struct View {
     pub(super) screen: Screen,
@@ -91,12 +90,43 @@ impl View {
             Verdict::Failed(why) => (Colour::Bad, format!("FAILED: {why}")),
         };
         self.screen.text(&format!("{name}: "), Some(colour), &text)?;
-        if let (Verdict::Failed(_), Some(rollout)) = (verdict, seen.rollout())
-            && let Some(failed) = failed(rollout)
-        {
-            self.ways_on(seen, rollout, failed)?;
+        match (verdict, seen.rollout()) {
+            (Verdict::Failed(_), Some(rollout)) => match failed(rollout) {
+                Some(failed) => self.ways_on(seen, rollout, failed),
+                None => self.ways_back(seen, rollout),
+            },
+            (Verdict::UnderWay, Some(rollout)) if is_stuck(rollout) => self.ways_back(seen, rollout),
+            (Verdict::UnderWay | Verdict::NotBegun(_) | Verdict::Complete | Verdict::Failed(_), _) => Ok(()),
+        }
+    }
+
+    /// What to do about a version whose pods do not come up.
+    fn ways_back(&mut self, seen: &Seen<'_>, rollout: &Rollout) -> io::Result<()> {
+        for (what, how) in ways_back(seen, rollout) {
+            self.screen.text(&format!("  {what:20}"), None, &how)?;
         }
         Ok(())
+    }
+
+    /// The same while the rollout is followed.
+    pub(super) fn slow(&mut self, seen: &Seen<'_>, rollout: &Rollout, since: Duration) {
+        let Deployment { available_replicas, replicas, .. } = &seen.deployment;
+        let since = shown(Duration::from_secs(since.as_secs()));
+        self.screen.note(&match rollout.phase {
+            RolloutPhase::Rolling => {
+                format!("the new version has {available_replicas} of {replicas} pods available after {since}:")
+            }
+            RolloutPhase::Pre
+            | RolloutPhase::Mid
+            | RolloutPhase::Post
+            | RolloutPhase::Complete
+            | RolloutPhase::Aborted => {
+                format!("the hook has not succeeded after {since}:")
+            }
+        });
+        for (what, how) in ways_back(seen, rollout) {
+            self.screen.note(&format!("  {what:20}{how}"));
+        }
     }
 
     fn ways_on(&mut self, seen: &Seen<'_>, rollout: &Rollout, failed: &StageRecord) -> io::Result<()> {
@@ -105,20 +135,15 @@ impl View {
         let namespace = seen.lifecycle.metadata.namespace.as_deref().unwrap_or("default");
         let place = format!("-n {namespace}");
         let boathook = called_as();
-        // Before the new version has a revision, the one before the running one would be meant by none.
-        let to = seen.revision.as_ref().filter(|_| rollout.revision.is_none());
-        let to = to.map(|revision| format!(" --to-revision={revision}")).unwrap_or_default();
-        let is_first = seen.revision.is_none() || rollout.revision.as_deref() == Some(FIRST_REVISION);
-        let undo = format!(", or kubectl rollout undo deployment/{name}{to} {place}");
-        let undo = if is_first { "" } else { &undo };
+        let undo = undo(seen, rollout).map(|undo| format!(", or {undo}")).unwrap_or_default();
         let ways = [
-            ("another version:", format!("a new template{undo}")),
+            ("another version:", format!("change the template{undo}")),
             ("to try again:", format!("{boathook} rollout retry {name} --stage {stage} {place}")),
             ("to go on without:", format!("{boathook} rollout skip {name} --stage {stage} {place}")),
         ];
         // One that never came about wrote nothing.
         let ran = failed.pod.as_ref().filter(|_| failed.pod_uid.is_some());
-        let log = ran.map(|pod| ("all that it wrote:", format!("kubectl logs {pod} {place}")));
+        let log = ran.map(|pod| ("its whole output:", format!("kubectl logs {pod} {place}")));
         for (what, how) in ways.into_iter().chain(log) {
             self.screen.text(&format!("  {what:20}"), None, &how)?;
         }
@@ -127,9 +152,42 @@ impl View {
 
     /// Nobody waits any more: what goes on by itself.
     pub(super) fn left(&mut self, name: &str, namespace: &str) {
-        self.screen.note("the rollout goes on without this command:");
-        self.screen.note(&format!("  to look:  {} rollout status {name} -n {namespace}", called_as()));
+        self.screen.note("the rollout continues without this command:");
+        self.screen.note(&format!("  to look at it:  {} rollout status {name} -n {namespace}", called_as()));
     }
+}
+
+/// The command that goes back to the version before, if there is one.
+fn undo(seen: &Seen<'_>, rollout: &Rollout) -> Option<String> {
+    let is_first = seen.revision.is_none() || rollout.revision.as_deref() == Some(FIRST_REVISION);
+    // While the new version has no revision, undo without one would go back too far.
+    let to = seen.revision.as_ref().filter(|_| rollout.revision.is_none());
+    let to = to.map(|revision| format!(" --to-revision={revision}")).unwrap_or_default();
+    let namespace = seen.lifecycle.metadata.namespace.as_deref().unwrap_or("default");
+    (!is_first).then(|| format!("kubectl rollout undo deployment/{}{to} -n {namespace}", seen.deployment.name))
+}
+
+fn ways_back(seen: &Seen<'_>, rollout: &Rollout) -> Vec<(&'static str, String)> {
+    let namespace = seen.lifecycle.metadata.namespace.as_deref().unwrap_or("default");
+    let running = rollout.stages.iter().find(|record| record.state == StageState::Running);
+    let pod = running.and_then(|record| record.pod.as_ref()).filter(|_| rollout.phase != RolloutPhase::Rolling);
+    let look = match pod {
+        Some(pod) => format!("kubectl describe pod {pod} -n {namespace}"),
+        None => format!("kubectl get pods -n {namespace}"),
+    };
+    let skip = running.filter(|_| pod.is_some()).map(|record| {
+        let name = &seen.deployment.name;
+        ("to go on without:", format!("{} rollout skip {name} --stage {} -n {namespace}", called_as(), record.stage))
+    });
+    let back = undo(seen, rollout).map(|undo| ("to go back:", undo));
+    [("to see why:", look)].into_iter().chain(back).chain(skip).collect()
+}
+
+/// Whether a hook has a problem: a running stage has a message only then.
+pub(super) fn is_stuck(rollout: &Rollout) -> bool {
+    rollout.stages.iter().any(|record| {
+        record.state == StageState::Running && record.message.as_ref().is_some_and(|message| !message.is_empty())
+    })
 }
 
 fn failed(rollout: &Rollout) -> Option<&StageRecord> {
@@ -178,10 +236,10 @@ mod tests {
                     | no such table
 deployment.apps/web: FAILED: pre has failed: exit code 1
   the old version serves, as before; the new one is held
-  another version:    a new template, or kubectl rollout undo deployment/web -n sea
+  another version:    change the template, or kubectl rollout undo deployment/web -n sea
   to try again:       boathook rollout retry web --stage pre -n sea
   to go on without:   boathook rollout skip web --stage pre -n sea
-  all that it wrote:  kubectl logs web-pre-x -n sea
+  its whole output:   kubectl logs web-pre-x -n sea
 ";
         assert_eq!(results.text(), wanted);
 
@@ -234,7 +292,7 @@ deployment.apps/web: FAILED: there is no container `x`
         view.verdict(&seen, &seen.verdict()).unwrap();
         let wanted = "deployment.apps/web: FAILED: pre has failed
   nothing runs: the new version is held, and no other has pods
-  another version:    a new template
+  another version:    change the template
   to try again:       boathook rollout retry web --stage pre -n sea
   to go on without:   boathook rollout skip web --stage pre -n sea
 ";
@@ -266,7 +324,7 @@ deployment.apps/web: FAILED: there is no container `x`
         view.verdict(&seen, &seen.verdict()).unwrap();
         let wanted = "STAGE   RESULT    TIME   FAILURES   POD         HOOK
 pre     ok        1s     1          web-pre-x   test now
-  retried for jane
+  retried by jane
 mid     to come   -      -          -           migrate now
 post    to come   -      -          -           tell now
 deployment.apps/web: under way: the old version ends

@@ -5,7 +5,7 @@ use std::{process::ExitCode, time::Duration};
 use anyhow::{Context, Result, bail};
 use boathook_api::{
     ApplicationSnapshot, ExecutionHook, ExecutionHookTemplate, application_snapshot::ApplicationSnapshotSpec,
-    words::APPLICATION_SNAPSHOT_LABEL,
+    volume_snapshot::VolumeSnapshot, words::APPLICATION_SNAPSHOT_LABEL,
 };
 use boathook_controllers::application_snapshot::missing_class;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
@@ -17,6 +17,7 @@ use super::{
     view::View,
 };
 use crate::{
+    cli::called_as,
     hooks::snapshot_of,
     mirror::Mirror,
     objects,
@@ -26,6 +27,7 @@ use crate::{
         format::{self, Format},
     },
     pods::Scope,
+    server,
     waiting::{INTERRUPTED, NOBODY_LOOKED, PATIENCE, frames},
 };
 
@@ -78,8 +80,25 @@ impl Create {
 
     /// What can be seen to be missing before anything is created.
     async fn check(&self, client: &Client, scope: &Scope, screen: &mut Screen) -> Result<()> {
+        let Self { namespace, name, .. } = self;
+        // A caller without the right to read them learns it from the API server or the result.
+        if let Ok(Some(_)) = objects::find::<ApplicationSnapshot>(client, scope, name).await {
+            bail!(
+                "ApplicationSnapshot `{name}` already exists {}: choose another name, or look at it with {} timeline \
+                 {name} -n {namespace}",
+                scope.place(),
+                called_as()
+            );
+        }
         if let Some(claim) = &self.spec.source.persistent_volume_claim_name {
             objects::get::<PersistentVolumeClaim>(client, scope, claim).await?;
+            if let Ok(Some(_)) = objects::find::<VolumeSnapshot>(client, scope, name).await {
+                bail!(
+                    "VolumeSnapshot `{name}` already exists {}, and nothing was frozen: choose another name, or delete it \
+                     with kubectl delete volumesnapshot {name} -n {namespace}",
+                    scope.place()
+                );
+            }
         }
         for info in &self.spec.execution_hook_infos {
             objects::get::<ExecutionHookTemplate>(client, scope, &info.execution_hook_template_name).await?;
@@ -88,7 +107,7 @@ impl Create {
             bail!(missing);
         }
         if self.spec.execution_hook_infos.is_empty() {
-            screen.warn("without --template nothing is frozen: the snapshot will be crash-consistent");
+            screen.warn("nothing is frozen without --template: the snapshot will only be crash-consistent");
         }
         Ok(())
     }
@@ -113,7 +132,7 @@ impl Create {
             tokio::select! {
                 changed = snapshots.next() => changed?,
                 changed = hooks.next() => changed?,
-                () = sleep_until(deadline) => bail!("the API server did not answer within {}", shown(self.timeout)),
+                () = sleep_until(deadline) => bail!("{} did not answer within {}", server::named(), shown(self.timeout)),
             }
         }
         let created = objects::create(client, scope, object).await?;
@@ -132,9 +151,9 @@ impl Create {
                     Some(Verdict::Failed) | None => ExitCode::FAILURE,
                 }
             }
-            End::Deleted => bail!("ApplicationSnapshot `{}` was deleted by somebody: that thaws its hooks", self.name),
+            End::Deleted => bail!("ApplicationSnapshot `{}` was deleted meanwhile: its hooks are thawed", self.name),
             End::TimeOver => {
-                view.screen.note(&format!("error: not ended within {}", shown(self.timeout)));
+                view.screen.note(&format!("error: the snapshot has not ended within {}", shown(self.timeout)));
                 view.left(&self.name, &self.namespace);
                 ExitCode::FAILURE
             }

@@ -62,7 +62,7 @@ pub(super) fn lines(snapshot: &ApplicationSnapshot) -> Vec<(Colour, String)> {
             (Colour::Bad, format!("only crash-consistent{window}{}", because(failure)))
         }
         Some(_) if status.consistency == Some(Consistency::Application) => {
-            let idle = status.hooks.is_empty().then(|| "nothing used the claims".to_owned());
+            let idle = status.hooks.is_empty().then(|| "no pod used the claims".to_owned());
             (Colour::Good, format!("application-consistent{window}{}", because(idle)))
         }
         Some(_) => (Colour::Good, format!("crash-consistent{window}")),
@@ -79,7 +79,7 @@ pub(super) fn lines(snapshot: &ApplicationSnapshot) -> Vec<(Colour, String)> {
     let frozen = not_thawed(&status).map(|hook| {
         let HookRecord { name, execution_hook_template_name: template, .. } = hook;
         let thaw = format!("{} thaw {name} -n {namespace}", called_as());
-        (Colour::Bad, format!("STILL FROZEN by hook {template}: mend it, then {thaw}"))
+        (Colour::Bad, format!("STILL FROZEN by hook {template}: fix the cause, then run {thaw}"))
     });
     std::iter::once((colour, headline)).chain(vouched).chain(cuts).chain(frozen).collect()
 }
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(of(frozen.clone()), Some(Verdict::NotThawed));
         let (colour, last) = lines(&snapshot(&frozen)).pop().unwrap();
         assert_eq!(colour, Colour::Bad);
-        assert_eq!(last, "STILL FROZEN by hook mysql: mend it, then boathook thaw nightly-0 -n sea");
+        assert_eq!(last, "STILL FROZEN by hook mysql: fix the cause, then run boathook thaw nightly-0 -n sea");
         let failure = json!({"reason": "HookFailed", "message": "no room"});
         let failed = snapshot(&json!({"phase": "ThawFailed", "failure": failure, "hooks": frozen["hooks"]}));
         assert_eq!(verdict(&failed), Some(Verdict::Failed));
@@ -129,7 +129,7 @@ mod tests {
         let relied_on = "no hook covered db-1, db-2: vouched for by `otherPods: Vouched`";
         assert_eq!(told(vouched), ["application-consistent", relied_on]);
         let idle = json!({"phase": "Complete", "consistency": "Application"});
-        assert_eq!(told(idle), ["application-consistent: nothing used the claims"]);
+        assert_eq!(told(idle), ["application-consistent: no pod used the claims"]);
         let failure = json!({"reason": "ContainerRestarted", "message": "container `main` restarted"});
         let crash = json!({"phase": "Complete", "consistency": "Crash", "failure": failure});
         assert_eq!(told(crash), ["only crash-consistent: container `main` restarted"]);

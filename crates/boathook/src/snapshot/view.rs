@@ -62,9 +62,9 @@ impl View {
 
     /// Nobody waits any more: what goes on by itself, and how to end it.
     pub(super) fn left(&mut self, name: &str, namespace: &str) {
-        self.screen.note("the snapshot goes on without this command, and so does its thaw:");
+        self.screen.note("the snapshot and its thaw continue without this command:");
         let boathook = called_as();
-        self.screen.note(&format!("  to look:      {boathook} timeline {name} -n {namespace}"));
-        self.screen.note(&format!("  to thaw now:  {boathook} thaw {name} -n {namespace}"));
+        self.screen.note(&format!("  to look at it:  {boathook} timeline {name} -n {namespace}"));
+        self.screen.note(&format!("  to thaw it now: {boathook} thaw {name} -n {namespace}"));
     }
 }

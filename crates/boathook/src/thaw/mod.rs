@@ -24,8 +24,9 @@ use crate::{
     hooks::{State, state},
     mirror::Mirror,
     objects,
-    output::{Screen, duration::shown},
+    output::{Screen, duration::shown, plain::in_words},
     pods::Scope,
+    server,
     subject::{Name, Subject},
     waiting::{INTERRUPTED, NOBODY_LOOKED, PATIENCE, frames},
 };
@@ -111,13 +112,13 @@ impl Thaw {
             tokio::select! {
                 changed = hooks.next() => changed?,
                 changed = children.next() => changed?,
-                () = sleep_until(deadline) => bail!("the API server did not answer within {}", shown(self.timeout)),
+                () = sleep_until(deadline) => bail!("{} did not answer within {}", server::named(), shown(self.timeout)),
             }
         }
         let before = Before::of(children.all());
         let asked: ExecutionHook = objects::merge(client, scope, &name, &request(false)).await?;
         if !self.wait {
-            screen.line(&format!("executionhook.boathook.dev/{name}: asked to thaw"))?;
+            screen.line(&format!("executionhook.boathook.dev/{name}: thaw requested"))?;
             return Ok(None);
         }
         let mut seen = Seen::of(&asked);
@@ -142,7 +143,7 @@ impl Thaw {
                 Ok(Some(1))
             }
             End::Interrupted => {
-                screen.note(&format!("interrupted: the thaw of `{name}` goes on without this command"));
+                screen.note(&format!("interrupted: the thaw of `{name}` continues without this command"));
                 Ok(Some(INTERRUPTED))
             }
         }
@@ -214,16 +215,17 @@ async fn watch(
 fn say_of_snapshot(snapshot: &ApplicationSnapshot, hooks: usize, screen: &mut Screen) {
     let name = snapshot.name_any();
     let phase = snapshot.status.as_ref().map(|status| status.phase).unwrap_or_default();
-    match (phase.is_terminal(), hooks) {
-        (true, 0) => screen.note(&format!("ApplicationSnapshot `{name}` is {phase:?}, and none of its hooks is left")),
+    let namespace = snapshot.namespace().unwrap_or_default();
+    let (is_over, phase) = (phase.is_terminal(), in_words(&phase));
+    match (is_over, hooks) {
+        (true, 0) => screen.note(&format!("ApplicationSnapshot `{name}` is {phase}, and none of its hooks is left")),
         (true, _) => {}
         (false, 0) => screen.note(&format!(
-            "ApplicationSnapshot `{name}` is {phase:?}, and has frozen nothing yet: to stop it, kubectl delete \
-             applicationsnapshot {name}"
+            "ApplicationSnapshot `{name}` is {phase} and has frozen nothing yet; to stop it: kubectl delete \
+             applicationsnapshot {name} -n {namespace}"
         )),
         (false, _) => screen.note(&format!(
-            "ApplicationSnapshot `{name}` is {phase:?}: it will see that its hooks are thawed. It stays, and nothing \
-             is deleted"
+            "ApplicationSnapshot `{name}` is {phase}: thawing its hooks ends its freeze; the snapshot itself is kept"
         )),
     }
 }
@@ -231,15 +233,17 @@ fn say_of_snapshot(snapshot: &ApplicationSnapshot, hooks: usize, screen: &mut Sc
 /// To give up means that something may stay frozen: whoever asks for it says so by name.
 fn confirm(hooks: &[ExecutionHook], screen: &mut Screen) -> Result<()> {
     if !io::stdin().is_terminal() {
-        bail!("--force gives up what cannot be thawed: say --yes as well, since nobody can be asked here");
+        bail!("--force gives up what cannot be thawed: add --yes to confirm it, because stdin is not a terminal");
     }
     let name = hooks.first().map(ResourceExt::name_any).unwrap_or_default();
-    screen.note("what cannot be thawed now will be given up: it may stay frozen until somebody thaws it by hand");
-    screen.note(&format!("type `{name}` to go on:"));
+    screen.note(
+        "a hook that cannot be thawed now will be given up: its application may stay frozen until you thaw it by hand",
+    );
+    screen.note(&format!("type `{name}` to continue:"));
     let mut typed = String::new();
     io::stdin().lock().read_line(&mut typed).context("failed to read")?;
     if typed.trim() != name {
-        bail!("that is another name: nothing was done");
+        bail!("the typed name is not `{name}`: nothing was done");
     }
     Ok(())
 }

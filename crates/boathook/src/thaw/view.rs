@@ -71,13 +71,17 @@ fn said(hook: &ExecutionHook, outcome: Outcome) -> String {
             format!("NOT thawed: {}", thawed_message(hook))
         }
         Outcome::Failed => "NOT thawed: Boathook retries until it succeeds; --force gives it up".to_owned(),
-        Outcome::MayFreezeAgain => format!("thawed, but not for certain: {}", thawed_message(hook)),
-        Outcome::Abandoned => "given up, and recorded as such: somebody must make sure that it is thawed".to_owned(),
+        Outcome::MayFreezeAgain => format!("thawed for now: {}", thawed_message(hook)),
+        Outcome::Abandoned => "given up, and recorded as given up: make sure by hand that it is thawed".to_owned(),
         Outcome::Gone => {
-            "is gone, and was not seen thawed: what it froze may be frozen still. Look at the pods, and at Events"
+            "deleted before its thaw was confirmed: check its pods and their Events, because they may still be \
+                          frozen"
                 .to_owned()
         }
-        Outcome::Unconfirmed => "nobody hears of its node: it may still run there, frozen. Look at the node".to_owned(),
+        Outcome::Unconfirmed => {
+            "thaw not confirmed: its node does not report. The pod may still run there, frozen: look at the node"
+                .to_owned()
+        }
     }
 }
 

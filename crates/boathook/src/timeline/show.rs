@@ -9,7 +9,12 @@ use serde_json::json;
 use super::{Glyphs, Look, Timeline, lines, of_hook, of_snapshot, value};
 use crate::{
     hooks,
-    output::{self, Screen, duration::shown, format::Format, plain::one_line},
+    output::{
+        self, Screen,
+        duration::shown,
+        format::Format,
+        plain::{in_words, one_line},
+    },
     pods::Scope,
     subject::{Name, Subject},
 };
@@ -51,7 +56,7 @@ pub(crate) fn print(timeline: &Timeline, screen: &mut Screen) -> Result<()> {
     let glyphs = if output::is_unicode() { Glyphs::UNICODE } else { Glyphs::ASCII };
     let drawing = lines(timeline, Look { width: output::width(), glyphs });
     if drawing.is_empty() {
-        screen.line("no freeze is recorded so far")?;
+        screen.line("no freeze is recorded yet")?;
         return Ok(());
     }
     screen.line("")?;
@@ -84,7 +89,7 @@ fn failures(timeline: &Timeline) -> Vec<(String, String)> {
     let failed = actions.filter(|(_, _, span)| span.succeeded == Some(false));
     failed
         .map(|(bar, action, span)| {
-            let why = span.error.as_deref().unwrap_or("nobody said why");
+            let why = span.error.as_deref().unwrap_or("no reason is recorded");
             (format!("{action} failed in {}: ", one_line(&bar.place())), one_line(why))
         })
         .collect()
@@ -97,7 +102,11 @@ fn of_whole(snapshot: &ApplicationSnapshot) -> String {
         Some(Consistency::Crash) => ", crash-consistent",
         None => "",
     };
-    format!("{:?}{consistency}{}", status.phase, since(status.freeze_window.and_then(|window| window.start_time)))
+    format!(
+        "{}{consistency}{}",
+        in_words(&status.phase),
+        since(status.freeze_window.and_then(|window| window.start_time))
+    )
 }
 
 fn of_one(hook: &ExecutionHook) -> String {

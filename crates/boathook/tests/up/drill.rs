@@ -24,7 +24,7 @@ async fn a_drill_freezes_and_thaws_and_leaves_nothing() {
         "thawed    hook 1 of 2 (files)\n",
         "\n  db/main ",
         "\nfrozen for ",
-        "\nfrozen and thawed; nothing was cut, and nothing is left of the drill\n",
+        "\nfrozen and thawed; nothing was cut, and its hooks are deleted\n",
     ] {
         assert!(out.contains(wanted), "`{wanted}` is missing: {out}");
     }
@@ -38,7 +38,7 @@ async fn a_drill_freezes_and_thaws_and_leaves_nothing() {
 
     let (code, out, _) = database.run("drill --pvc data --template files --template broken").await;
     assert_eq!(code, Some(1), "{out}");
-    assert!(out.contains("\nNOT frozen, and everything is thawed: PreActionFailed: "), "{out}");
+    assert!(out.contains("\nNOT frozen, and everything is thawed again: PreActionFailed: "), "{out}");
     assert!(database.hooks().await.is_empty());
 
     for (line, code, words) in [
@@ -75,7 +75,7 @@ async fn a_drill_that_cannot_thaw_says_so_and_the_thaw_goes_on() {
     let database = Database::start("stuck-drill").await;
     let (code, out, _) = database.run("drill --pvc data --template stuck").await;
     assert_eq!(code, Some(4), "{out}");
-    assert!(out.contains("\nNOT thawed: drill-"), "{out}");
+    assert!(out.contains("\nthaw NOT confirmed of drill-"), "{out}");
     let hooks = database.hooks().await;
     assert_eq!(hooks.len(), 1, "it stays until it is thawed");
     let (code, _, _) = database.run(&format!("thaw {} --force --yes", hooks[0])).await;

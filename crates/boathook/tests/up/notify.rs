@@ -35,7 +35,7 @@ async fn each_container_is_a_line_and_a_failure_says_why() {
 
     let (code, out, err) = cluster.run("notify -l app=web check --parallelism 1").await;
     assert_eq!(code, Some(1), "{out}");
-    assert_eq!(err, "not told: 1 pod declares no notifier `check` (plain)\n");
+    assert_eq!(err, "not notified: 1 pod declares no notifier `check` (plain)\n");
     let failed =
         ["HandlerFailed: `sh -c echo one; echo two; exit 3` ended with exit code 3: one | two", "| one", "| two"];
     let mut wanted = vec!["POD CONTAINER RESULT EXIT TIME", "web-0 main FAILED 3 TIME"];
@@ -87,13 +87,13 @@ async fn who_cannot_be_told_is_said() {
             1,
             "error: pod `web-0` declares no notifier `relaod`; it declares `reload` (log), `reload` (main), `check` (main), `doze` (main), `sleep` (main)\n",
         ),
-        ("notify plain reload", 1, "error: pod `plain` declares no notifier `reload`; it declares none at all\n"),
+        ("notify plain reload", 1, "error: pod `plain` declares no notifier `reload`; it declares no notifiers\n"),
         ("notify nobody reload", 1, "error: there is no pod `nobody` in namespace `default`\n"),
         ("notify nobody reload -n sea", 1, "error: there is no pod `nobody` in namespace `sea`\n"),
         (
             "notify -l app=web relaod",
             1,
-            "not told: 3 pods declare no notifier `relaod` (plain, web-0, web-1)\nerror: no pod was notified\n",
+            "not notified: 3 pods declare no notifier `relaod` (plain, web-0, web-1)\nerror: no pod was notified\n",
         ),
         ("notify -l app=sea reload", 1, "error: there are no pods with `app=sea` in namespace `default`\n"),
     ] {
@@ -119,9 +119,12 @@ async fn who_cannot_be_told_is_said() {
         {"nodeSelector": {"no": "such"}, "containers": [{"name": "main", "image": "host"}]}});
     pods.create(&PostParams::default(), &serde_json::from_value(unschedulable).unwrap()).await.unwrap();
     let (code, _, err) = cluster.run("notify late reload").await;
-    assert_eq!((code, err.as_str()), (Some(1), "error: pod `late` does not run: it is Pending\n"));
+    assert_eq!((code, err.as_str()), (Some(1), "error: pod `late` is not running: it is Pending\n"));
     let (code, _, err) = cluster.run("notify -l app=late reload").await;
-    assert_eq!((code, err.as_str()), (Some(1), "not told: 1 pod is not running (late)\nerror: no pod was notified\n"));
+    assert_eq!(
+        (code, err.as_str()),
+        (Some(1), "not notified: 1 pod is not running (late)\nerror: no pod was notified\n")
+    );
 }
 
 #[tokio::test]
@@ -131,7 +134,8 @@ async fn whoever_stops_waiting_is_told_what_goes_on() {
     assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
     // What it says of the pod depends on what it has seen by then.
     assert!(
-        err.starts_with("error: not ended within 10s:\n  web-0: ") && err.contains("\nwhat was begun goes on: "),
+        err.starts_with("error: not all pods have ended within 10s:\n  web-0: ")
+            && err.contains("\nthe started ones continue: "),
         "{err}"
     );
 
@@ -148,8 +152,8 @@ async fn whoever_stops_waiting_is_told_what_goes_on() {
         said(tokio::time::timeout(DEADLINE, child.wait_with_output()).await.expect("it does not end").unwrap());
     assert_eq!((code, out.as_str()), (Some(130), ""), "{err}");
     for wanted in [
-        "interrupted; still under way:\n  web-0: ",
-        "\n  1 more pod not told, and will not be\n",
+        "interrupted; still running:\n  web-0: ",
+        "\n  1 more pod not notified, and will not be\n",
         "kubectl get podnotifications -l boathook.dev/notify=",
     ] {
         assert!(err.contains(wanted), "{err}");

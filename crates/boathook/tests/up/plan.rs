@@ -51,8 +51,8 @@ ApplicationSnapshot nightly in namespace default:
   expires: files 16m40s after its first PreAction
   expires: more 16m40s after its first PreAction
   you may: create applicationsnapshots, create executionhooks
-  note: whether the volumes are attached to a node cannot be seen without the right to list volumeattachments: \
-the pods that mount them are what counts here
+  note: without the right to list volumeattachments this plan cannot see whether volumes are attached to a node: \
+it counts only the pods that mount them
 would work
 ";
     assert_eq!(out, wanted);
@@ -104,8 +104,8 @@ async fn why_it_would_fail_is_said() {
         assert!(out.ends_with("would FAIL\n"), "{out}");
     }
     for (documents, wanted) in [
-        ("kind: Pod", "no apiVersion"),
-        ("{apiVersion: v1, kind: Pod}", "`Pod` of `v1` freezes nothing"),
+        ("kind: Pod", "lacks apiVersion or kind"),
+        ("{apiVersion: v1, kind: Pod}", "unsupported kind `Pod` of `v1`"),
         (&SNAPSHOT.replace("source", "sauce"), "`nightly`"),
     ] {
         let (code, out, err) = database.run(&format!("plan -f {}", database.file(documents))).await;

@@ -155,7 +155,7 @@ async fn a_rollout_is_followed_through_its_stages_and_listed() {
         "mid       ok in ",
         "rolling   the new version is let in\n",
         "post      FAILED after ",
-        ", and the rollout goes on: ",
+        ", and the rollout continues: ",
         "deployment.apps/shop: revision 2 is rolled out, but post failed and was ignored\n",
     ];
     assert_in_order(&out, &steps);
@@ -199,20 +199,23 @@ async fn an_abort_is_said_with_why_and_helped_along() {
 
     let (code, _, err) = shop.run("rollout skip shop --stage mid").await;
     assert_eq!(code, Some(1));
-    assert!(err.contains("mid of Deployment `shop` neither runs nor failed: the rollout has not come to it"), "{err}");
+    assert!(
+        err.contains("mid of Deployment `shop` is neither running nor failed: the rollout has not reached it"),
+        "{err}"
+    );
     let (code, out, err) = shop.run("rollout retry shop --stage pre").await;
     assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
-    assert!(out.starts_with("deploymentlifecycle.boathook.dev/shop: asked to retry pre\n"), "{out}");
+    assert!(out.starts_with("deploymentlifecycle.boathook.dev/shop: retry of pre requested\n"), "{out}");
     // That it failed before is no news.
     let (code, out, _) = shop.run("rollout status shop").await;
     assert_eq!(code, Some(1), "{out}");
-    assert_in_order(&out, &["retried for system:serviceaccount:default:jane)", "pre       FAILED after "]);
+    assert_in_order(&out, &["retried by system:serviceaccount:default:jane)", "pre       FAILED after "]);
 
     let (code, out, _) = shop.run("rollout skip deploy/shop --stage pre").await;
     assert_eq!(code, Some(0), "{out}");
     let (code, out, _) = shop.run("rollout status shop").await;
     assert_eq!(code, Some(0), "{out}");
-    assert_in_order(&out, &["pre       skipped for system:serviceaccount:default:jane\n", "mid       ok in "]);
+    assert_in_order(&out, &["pre       skipped by system:serviceaccount:default:jane\n", "mid       ok in "]);
 
     shop.applies::<Deployment>(deployment("stuck")).await;
     let (code, out, _) = shop.run("rollout status shop").await;
@@ -265,7 +268,7 @@ async fn a_rehearsal_says_what_would_be_held_and_does_nothing() {
         out.contains("FAILS: pre: the template of Deployment `shop` has no container `mian`; it has: `main`"),
         "{out}"
     );
-    assert!(out.contains("mid names volumes data, which the template has not"), "{out}");
+    assert!(out.contains("mid names volumes data, which the template lacks"), "{out}");
 
     let mut nobody = deployment("two");
     nobody["spec"]["template"]["spec"]["serviceAccountName"] = json!("nobody");
@@ -279,7 +282,7 @@ async fn a_rehearsal_says_what_would_be_held_and_does_nothing() {
     words["spec"] = json!("hello");
     let (code, _, err) = shop.cluster.run(&format!("rollout rehearse -f {}", shop.file(&[words]))).await;
     assert_eq!(code, Some(1), "{err}");
-    assert!(err.contains("file.yaml`: Deployment `shop`: spec: this is no map"), "{err}");
+    assert!(err.contains("file.yaml`: Deployment `shop`: spec is not a map"), "{err}");
 
     shop.applies::<DeploymentLifecycle>(lifecycle()).await;
     shop.is_looked_after().await;
@@ -355,7 +358,7 @@ async fn a_mid_that_cannot_run_is_told_while_the_old_version_serves() {
     let (code, out, _) = shop.run("rollout status shop").await;
     assert_eq!(code, Some(0), "{out}");
     for words in
-        [["pre       ok in ", "draining ", "rolling "], ["mid       skipped for ", "rolling ", "post      ok in "]]
+        [["pre       ok in ", "draining ", "rolling "], ["mid       skipped by ", "rolling ", "post      ok in "]]
     {
         assert_in_order(&out, &words);
     }
@@ -382,7 +385,7 @@ async fn what_is_not_there_is_said() {
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "shop"}});
     let (code, _, err) = shop.run(&format!("rollout rehearse -f {}", shop.file(&[service]))).await;
     assert_eq!(code, Some(1));
-    assert!(err.contains("there is no Deployment (apps/v1) and no DeploymentLifecycle"), "{err}");
+    assert!(err.contains("contains neither a Deployment (apps/v1) nor a DeploymentLifecycle"), "{err}");
 }
 
 /// Not even whoever started the cluster: Boathook runs in one process with it, but as somebody else.

@@ -35,7 +35,7 @@ async fn a_snapshot_is_told_step_by_step_and_listed() {
 
     let (code, out, err) = database.run("snapshot create plain --pvc data -o json").await;
     assert_eq!(code, Some(0), "{err}");
-    assert!(err.contains("without --template nothing is frozen"), "{err}");
+    assert!(err.contains("nothing is frozen without --template"), "{err}");
     let object: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&object["kind"], &object["status"]["consistency"]), (&"ApplicationSnapshot".into(), &"Crash".into()));
 

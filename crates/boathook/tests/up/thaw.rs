@@ -41,10 +41,10 @@ async fn a_thaw_that_fails_again_is_said_at_once_and_can_be_given_up() {
     }
     let (code, _, err) = database.run("thaw freeze-db --force").await;
     assert_eq!(code, Some(1));
-    assert!(err.contains("say --yes as well"), "{err}");
+    assert!(err.contains("add --yes to confirm it"), "{err}");
     let (code, out, _) = database.run("thaw freeze-db --force --yes").await;
     assert_eq!(code, Some(0), "{out}");
-    assert!(out.contains("given up, and recorded as such"), "{out}");
+    assert!(out.contains("given up, and recorded as given up"), "{out}");
     let (_, out, _) = database.run("hooks list").await;
     assert!(out.contains("ABANDONED"), "{out}");
 }

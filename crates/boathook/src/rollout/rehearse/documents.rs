@@ -24,7 +24,7 @@ pub(crate) fn parse(text: &str) -> Result<Documents> {
         let word = |path: &str| document.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (kind, name) = (word("/kind"), word("/metadata/name"));
         match (word("/apiVersion").as_str(), kind.as_str()) {
-            ("", _) | (_, "") => bail!("a document has no apiVersion, or no kind"),
+            ("", _) | (_, "") => bail!("a document lacks apiVersion or kind"),
             ("apps/v1", "Deployment") | ("boathook.dev/v1alpha1", "DeploymentLifecycle") if name.is_empty() => {
                 bail!("a {kind} has no name: write metadata.name")
             }
@@ -34,7 +34,9 @@ pub(crate) fn parse(text: &str) -> Result<Documents> {
         }
     }
     match found.deployments.is_empty() && found.lifecycles.is_empty() {
-        true => bail!("there is no Deployment (apps/v1) and no DeploymentLifecycle (boathook.dev/v1alpha1) in it"),
+        true => bail!(
+            "it contains neither a Deployment (apps/v1) nor a DeploymentLifecycle (boathook.dev/v1alpha1): add one of them"
+        ),
         false => Ok(found),
     }
 }
@@ -47,7 +49,7 @@ fn deployment(document: Value, name: &str) -> Result<RawDeployment> {
     for path in ["spec", "spec.template", "spec.template.metadata", "spec.template.metadata.annotations"] {
         let written = document.pointer(&format!("/{}", path.replace('.', "/")));
         if written.is_some_and(|written| !written.is_object() && !written.is_null()) {
-            bail!("Deployment `{name}`: {path}: this is no map of fields");
+            bail!("Deployment `{name}`: {path} is not a map of fields");
         }
     }
     serde_json::from_value(document).with_context(|| format!("Deployment `{name}`"))
@@ -59,7 +61,7 @@ fn lifecycle(document: Value, name: &str) -> Result<DeploymentLifecycle> {
         serde_json::from_value(document.clone()).with_context(|| format!("DeploymentLifecycle `{name}`"))?;
     let meant = serde_json::to_value(&read.spec).with_context(|| format!("DeploymentLifecycle `{name}`"))?;
     if let Some(path) = document.get("spec").and_then(|written| without_meaning(written, &meant)) {
-        bail!("DeploymentLifecycle `{}`: spec{path}: there is no such field", read.name_any());
+        bail!("DeploymentLifecycle `{}`: unknown field spec{path}", read.name_any());
     }
     Ok(read)
 }
@@ -94,16 +96,16 @@ mod tests {
         let template = |template: &str| wrong(&format!("{{template: {template}}}"));
         let nameless = DEPLOYMENT.replace("name: web", "");
         for (text, words) in [
-            ("{apiVersion: v1, kind: Service}", "there is no Deployment"),
-            ("kind: Deployment", "no apiVersion"),
-            (typo.as_str(), "`web`: spec.pre.execNewPod.volume: there is no such field"),
+            ("{apiVersion: v1, kind: Service}", "contains neither a Deployment"),
+            ("kind: Deployment", "lacks apiVersion"),
+            (typo.as_str(), "`web`: unknown field spec.pre.execNewPod.volume"),
             (nameless.as_str(), "has no name"),
-            (&wrong("hello"), "Deployment `web`: spec: this is no map"),
-            (&wrong("[a]"), "Deployment `web`: spec: this is no map"),
+            (&wrong("hello"), "Deployment `web`: spec is not a map"),
+            (&wrong("[a]"), "Deployment `web`: spec is not a map"),
             (&wrong(""), "Deployment `web` has no spec"),
-            (&template("hello"), "Deployment `web`: spec.template: this is no map"),
-            (&template("{metadata: hello}"), "Deployment `web`: spec.template.metadata: this is no map"),
-            (&template("{metadata: {annotations: [a]}}"), "`web`: spec.template.metadata.annotations: this is no map"),
+            (&template("hello"), "Deployment `web`: spec.template is not a map"),
+            (&template("{metadata: hello}"), "Deployment `web`: spec.template.metadata is not a map"),
+            (&template("{metadata: {annotations: [a]}}"), "`web`: spec.template.metadata.annotations is not a map"),
         ] {
             let told = parse(text).map_err(|error| crate::output::said_once(&error));
             assert!(told.as_ref().is_err_and(|told| told.contains(words)), "{text}: {told:?}");

@@ -14,7 +14,7 @@ use super::{
     risks::risks,
     stage::{Staged, staged},
 };
-use crate::rights::Answer;
+use crate::{output::plain::in_words, rights::Answer};
 
 /// What is there, and what would be.
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ pub(super) fn rehearsed(change: Change) -> Rehearsed {
         risks_found = risks(&stages);
         risks_found.extend(of_moment(&deployment, &lifecycle, outlook));
         if after.paused {
-            notes.push("the Deployment is paused: nothing begins before `kubectl rollout resume`".to_owned());
+            notes.push("the Deployment is paused: nothing starts before `kubectl rollout resume`".to_owned());
         }
         if deployment.now.as_ref().zip(Some(after)).is_some_and(|(now, then)| now.replicas != then.replicas) {
             notes.push(format!("it is scaled to {}: no hook runs for that", after.replicas));
@@ -129,13 +129,12 @@ fn of_moment(deployment: &Pair<Deployment>, lifecycle: &Pair<DeploymentLifecycle
         return Some(not_held(deployment, lifecycle.now.as_ref()));
     }
     let rollout = lifecycle.now.as_ref()?.status.as_ref()?.rollout.as_ref()?;
-    let revision = rollout.revision.as_deref().unwrap_or("(not made yet)");
+    let revision = rollout.revision.as_deref().unwrap_or("(not created yet)");
     match (rollout.phase, outlook) {
         (RolloutPhase::Pre | RolloutPhase::Mid | RolloutPhase::Rolling | RolloutPhase::Post, Outlook::Held) => {
             Some(format!(
-                "revision {revision} is under way ({:?}) and would be superseded: a hook of it that runs is ended \
-                 where it stands",
-                rollout.phase
+                "revision {revision} is under way ({}) and would be superseded: its running hook would be stopped",
+                in_words(&rollout.phase)
             ))
         }
         (RolloutPhase::Complete | RolloutPhase::Aborted, _) | (_, Outlook::None | Outlook::NotHeld) => None,
@@ -144,7 +143,7 @@ fn of_moment(deployment: &Pair<Deployment>, lifecycle: &Pair<DeploymentLifecycle
 
 /// Why a rollout is not held, and what to do first.
 fn not_held(deployment: &Pair<Deployment>, lifecycle: Option<&DeploymentLifecycle>) -> String {
-    let nothing = "nothing holds this rollout, and its hooks do not run before the next one";
+    let nothing = "nothing holds this rollout, and its hooks run only at the next one";
     if deployment.now.is_none() {
         return format!("{nothing}: annotate the Deployment `{LIFECYCLE}: {LIFECYCLE_REQUIRED}`");
     }
@@ -262,12 +261,16 @@ mod tests {
             (
                 json!({"strategy": recreate}),
                 json!({"mid": hook("Abort", json!({}))}),
-                "mid stops everything: nothing serves",
+                "mid stops everything: no version serves",
             ),
-            (json!({"strategy": recreate}), json!({"post": hook("Abort", json!({}))}), "calls the rollout failed"),
-            (json!({"progressDeadlineSeconds": 600}), json!({"pre": hook("Retry", json!({}))}), "tried again for 10m"),
-            (json!({}), json!({"pre": hook("Ignore", json!({}))}), "it vetoes nothing"),
-            (json!({}), json!({"pre": hook("Abort", volumes.clone())}), "volumes data, which the template has not"),
+            (
+                json!({"strategy": recreate}),
+                json!({"post": hook("Abort", json!({}))}),
+                "a failed post fails the rollout",
+            ),
+            (json!({"progressDeadlineSeconds": 600}), json!({"pre": hook("Retry", json!({}))}), "retried for 10m"),
+            (json!({}), json!({"pre": hook("Ignore", json!({}))}), "it cannot veto the rollout"),
+            (json!({}), json!({"pre": hook("Abort", volumes.clone())}), "volumes data, which the template lacks"),
             (json!({"template": data}), json!({"pre": hook("Abort", volumes)}), "which its container does not mount"),
         ] {
             let found = rehearsed(change(then, hooks));

@@ -22,18 +22,18 @@ fn of_stage(staged: &Staged) -> Vec<String> {
     let mut risks = Vec::new();
     match (stage, failure_policy) {
         (Stage::Mid, FailurePolicy::Retry | FailurePolicy::Abort) => risks.push(
-            "mid stops everything: nothing serves until it has passed, and if it fails for good nothing runs until \
-             somebody retries it, skips it, or rolls out another version"
+            "mid stops everything: no version serves until it has passed; if it fails for good, no version runs until \
+             you retry it, skip it, or roll out another version"
                 .to_owned(),
         ),
-        (Stage::Mid, FailurePolicy::Ignore) => risks.push(
-            "mid stops everything until it has ended; if it fails, the new version starts all the same".to_owned(),
-        ),
+        (Stage::Mid, FailurePolicy::Ignore) => {
+            risks.push("mid stops everything until it has ended; if it fails, the new version starts anyway".to_owned())
+        }
         (Stage::Post, FailurePolicy::Abort) => {
-            risks.push("a post that fails calls the rollout failed, though the new version serves".to_owned());
+            risks.push("a failed post fails the rollout, although the new version serves".to_owned());
         }
         (Stage::Pre, FailurePolicy::Ignore) => {
-            risks.push("a pre that fails is ignored: it vetoes nothing".to_owned());
+            risks.push("a failed pre is ignored: it cannot veto the rollout".to_owned());
         }
         (Stage::Pre, FailurePolicy::Retry | FailurePolicy::Abort)
         | (Stage::Post, FailurePolicy::Retry | FailurePolicy::Ignore) => {}
@@ -41,13 +41,13 @@ fn of_stage(staged: &Staged) -> Vec<String> {
     if *failure_policy == FailurePolicy::Retry && *timeout_seconds >= LONG_SECONDS {
         let longest = shown(Duration::from_secs(u64::try_from(*timeout_seconds).unwrap_or_default()));
         risks.push(format!(
-            "{stage} is tried again for {longest} before it fails for good: set the Deployment's \
+            "{stage} is retried for {longest} before it fails for good: set the Deployment's \
              progressDeadlineSeconds, or write `failurePolicy: Abort`"
         ));
     }
     for (volumes, what) in [
-        (unknown_volumes, "which the template has not: they are ignored"),
-        (unmounted_volumes, "which its container does not mount: the hook does not see them"),
+        (unknown_volumes, "which the template lacks: they are ignored"),
+        (unmounted_volumes, "which its container does not mount: the hook cannot see them"),
     ] {
         if !volumes.is_empty() {
             let all = one_line(&names(volumes.iter().map(String::as_str)));
