@@ -372,7 +372,7 @@ async fn readiness(agent: &Agent, wanted: impl Fn(&Result<(), String>) -> bool) 
 
 #[tokio::test]
 async fn agent_whose_runtime_dies_or_hangs_is_soon_not_ready() {
-    for (name, missing) in [("dies", "did not say its version:"), ("hangs", "did not say its version within")] {
+    for (name, missing) in [("dies", "did not return its version:"), ("hangs", "did not return its version within")] {
         let node = Node::start(name).await;
         let runtime = node.second_runtime();
         let options = Options { cri_socket: runtime.socket.clone(), ..options(&node) };

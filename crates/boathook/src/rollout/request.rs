@@ -167,8 +167,7 @@ mod tests {
         let reached = json!([record("Pre", "Succeeded"), record("Mid", "Failed")]);
         assert!(told(reached.clone(), "web").starts_with("a new pod runs it, and has 600 s"));
         let unknown = told(reached, "nope");
-        let wanted =
-            "no pod can run it, so mid fails again: the Deployment's template has no container `nope` (it has `web`)";
+        let wanted = "no pod can run it, so mid fails again: the Deployment's pod template has no container `nope` (it has `web`)";
         assert!(unknown.starts_with(wanted), "{unknown}");
         let early = told(json!([record("Mid", "Failed")]), "web");
         assert!(early.starts_with("pre runs first, then a new pod runs mid"), "{early}");
