@@ -42,7 +42,7 @@ async fn a_drill_freezes_and_thaws_and_leaves_nothing() {
     assert!(database.hooks().await.is_empty());
 
     for (line, code, words) in [
-        ("drill --pvc data --template fils", 1, "ExecutionHookTemplate `fils` not found"),
+        ("drill --pvc data --template fils", 1, "there is no ExecutionHookTemplate `fils`"),
         ("drill --pvc data", 2, "--template"),
         ("drill", 2, "--pvc"),
     ] {
