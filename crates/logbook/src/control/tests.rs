@@ -144,5 +144,5 @@ fn without_a_server_nothing_is_frozen() {
     let dir = Scratch::new("nobody");
     assert!(ask(dir.path(), "freeze").unwrap_err().to_string().starts_with("failed to reach the server at `"));
     let _server = Server::start(dir.path(), &FAST).unwrap();
-    assert!(ask(dir.path(), "sink").unwrap_err().to_string().ends_with("`sink` is no request"));
+    assert!(ask(dir.path(), "sink").unwrap_err().to_string().ends_with("unknown request `sink`"));
 }
